@@ -1,0 +1,145 @@
+// The memory of the virtual node: one arena at a fixed address, the allocations in it, and the one place that every
+// access of a kernel, a copy or a remote operation passes (checkers sit there).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "vgpu/exec.hpp"
+#include "vgpu/finding.hpp"
+
+namespace echolo::vgpu {
+
+// Address layout (equal in the node and, reserved and inaccessible, in every PE process).
+inline constexpr int kMaxPes = 64;
+inline constexpr std::uint64_t kArenaBase = 0x2000'0000'0000ULL;
+inline constexpr std::uint64_t kPeSpan = 1ULL << 38U;           // 256 GiB a PE: lower half device memory, upper half symmetric heap
+inline constexpr std::uint64_t kArenaBytes = kPeSpan * kMaxPes;
+// Pinned, mapped and managed host memory: real host memory of the PE, shared with the node at the same address.
+inline constexpr std::uint64_t kHostBase = 0x3000'0000'0000ULL;
+inline constexpr std::uint64_t kHostSpan = 1ULL << 34U;         // 16 GiB a PE
+inline constexpr std::uint64_t kHostBytes = kHostSpan * kMaxPes;
+
+enum class AllocationKind : std::uint8_t {
+  kDevice,     // cudaMalloc and its like
+  kSymmetric,  // nvshmem_malloc and its like
+  kGlobal,     // a .global variable of a module
+  kConstant,   // a .const variable of a module
+  kPinned, kManaged,
+  kInternal,   // the node's own (grid-sync workspace, judge's tensors): never reported as a leak
+};
+
+struct Allocation {
+  std::uint64_t base = 0, size = 0;
+  int pe = -1;
+  AllocationKind kind{};
+  std::string name;        // a variable's name, an argument expression where known ("buf"), or empty
+  std::string maker;       // "nvshmem_malloc"
+  std::string where;       // "candidate.cu:12"; may be empty
+  std::uint64_t serial = 0;
+  bool live = true;
+  // "`buf`, 64 KiB from nvshmem_malloc at candidate.cu:12"
+  std::string describe() const;
+};
+
+struct MemoryConfig {
+  int n_pes = 1;
+  std::uint64_t seed = 1;            // permutes where each PE's memory starts
+  std::uint64_t device_bytes = 141ULL << 30U;  // capacity of one PE (H200)
+  std::uint64_t symmetric_bytes = 64ULL << 30U;
+  bool peers_reachable = true;       // --fabric nvlink; false: nvshmem_ptr is null and a plain peer access is a fault
+};
+
+class Memory {
+ public:
+  static Result<std::unique_ptr<Memory>> create(const MemoryConfig& config, FindingLog& findings);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // ---- allocations ----
+  // Fresh memory is marked never-written and filled with a poison pattern. `alignment` a power of two, 256 at least
+  // for cudaMalloc. Error: out of memory (as cudaErrorMemoryAllocation would be).
+  Result<std::uint64_t> allocate(int pe, std::uint64_t size, std::uint64_t alignment, AllocationKind kind,
+                                 std::string name, std::string maker, std::string where);
+  // Symmetric: the same heap offset on every PE in `sizes` order (PE 0 first). Sizes must agree; the caller checks.
+  Result<std::vector<std::uint64_t>> allocate_symmetric(std::uint64_t size, std::uint64_t alignment, std::string maker,
+                                                        const std::vector<std::string>& where);
+  Status release(std::uint64_t base);            // frees; later accesses are out-of-bounds ("freed")
+  // The allocation that holds `address`, live or (with `freed`) the last that did; nullptr: none.
+  const Allocation* find(std::uint64_t address) const;
+  const Allocation* find_freed(std::uint64_t address) const;
+  std::vector<const Allocation*> live_allocations(int pe) const;
+  void set_name(std::uint64_t base, std::string name);
+
+  // ---- addresses ----
+  int pe_of(std::uint64_t address) const;         // -1: not in any PE's range
+  std::uint64_t symmetric_base(int pe) const;     // start of the PE's symmetric heap
+  bool is_symmetric(std::uint64_t address) const; // inside a live symmetric allocation
+  // The same object of the symmetric heap on another PE; 0 where `address` is not symmetric.
+  std::uint64_t translate(std::uint64_t address, int to_pe) const;
+  int host_fd(int pe) const;                      // memfd of the PE's pinned memory, to be passed to its process
+  std::uint64_t host_base(int pe) const;
+
+  // ---- access by others than kernels (copies, NVSHMEM operations, the judge) ----
+  // All check bounds against allocations. On a fault a finding made from `who` is logged (fatal) and false returned.
+  struct Accessor {
+    Site site;                 // who does it
+    int pe = -1;               // on behalf of which PE
+    std::string what;          // "cudaMemcpy", "nvshmem_putmem"
+    std::uint8_t alignment = 1;  // required
+    bool check_written = false;  // report reads of never-written bytes
+    bool any_pe = false;       // may reach other PEs' symmetric memory (remote operations)
+  };
+  bool read(std::uint64_t address, void* to, std::uint64_t n, const Accessor& who);
+  bool write(std::uint64_t address, const void* from, std::uint64_t n, const Accessor& who);
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t n, const Accessor& who);  // carries the written marks along
+  bool fill(std::uint64_t address, std::uint8_t value, std::uint64_t n, const Accessor& who);
+  // Marks bytes as never written again and poisons them.
+  void poison(std::uint64_t address, std::uint64_t n);
+  // Atomic read-modify-write of 4 or 8 bytes for remote atomics; `update` maps old to new.
+  bool modify(std::uint64_t address, std::uint8_t bytes, const std::function<std::uint64_t(std::uint64_t)>& update,
+              std::uint64_t* old, const Accessor& who);
+
+  // ---- change tracking, for spin and deadlock analysis ----
+  // Grows whenever a store, atomic or copy changes bytes that another thread could read (shared memory included).
+  std::uint64_t changes() const { return changes_; }
+  void note_change() { ++changes_; }
+  // The last strong write, atomic or NVSHMEM operation to the aligned word that holds `address`, if there was one.
+  struct LastWriter {
+    Site site;
+    std::uint64_t value = 0;
+  };
+  std::optional<LastWriter> last_writer(std::uint64_t address) const;
+
+  // ---- the one place that kernel accesses pass ----
+  enum class AccessKind : std::uint8_t { kLoad, kStore, kAtomic };
+  struct Access {
+    AccessKind kind{};
+    ptx::Space space{};                 // as written; kGeneric is resolved per lane
+    ptx::Order order{};
+    ptx::Scope scope{};
+    std::uint16_t bytes = 4;            // per lane, vector included
+    std::uint16_t alignment = 4;        // required
+    std::uint32_t mask = 0;
+    const std::uint64_t* addresses = nullptr;  // [32]; in the window of `space`
+  };
+  // Checks and resolves: pointers[i] is where lane i's bytes lie on the host. False: a fatal finding was logged.
+  // Loads of never-written bytes are logged and go on. Stores are marked written; the caller then does the copying.
+  bool access(Warp& warp, const Inst& inst, const Access& access, std::uint8_t** pointers);
+
+ private:
+  Memory();
+  struct State;
+  std::unique_ptr<State> state_;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace echolo::vgpu
