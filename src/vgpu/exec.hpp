@@ -81,6 +81,7 @@ struct Inst {
   AluFn alu_full = nullptr;         // the same for mask == kAllLanes (may equal alu)
   std::uint64_t aux[2] = {0, 0};    // the executing function's own (from Plan)
   std::int16_t membermask = -1;     // kCrossLane: index of the operand that holds the member mask; -1: the whole warp
+  bool converge = false;            // kMemory: all live lanes of the warp must have arrived (ldmatrix, stmatrix: .sync.aligned)
   std::int32_t target = -1;         // branches: instruction index in the function
   std::uint32_t control = 0;        // kControl: vgpu/core's own operation code
   const ptx::Instruction* source = nullptr;
@@ -111,6 +112,7 @@ struct Plan {
   MemFn memory = nullptr;
   std::uint64_t aux[2] = {0, 0};
   std::int16_t membermask = -1;     // index into operands
+  bool converge = false;            // kMemory: see Inst
   std::vector<PlanOperand> operands;  // destinations first
 };
 
@@ -160,6 +162,9 @@ struct Warp {                       // the part that memory functions may use; c
   std::uint32_t local_bytes = 0;
   // .param space of device functions: the current frame's base in local memory. Kernel parameters are Grid::params.
   std::uint32_t param_base = 0;
+  // Grows whenever a store changes local memory, which Memory::changes() does not count: a loop is a stable spin only
+  // while this stands still too.
+  std::uint64_t local_changes = 0;
 };
 
 // The generic addresses of the windows of shared, local and parameter space (PTX ISA, "Generic Addressing"). Each
