@@ -18,12 +18,13 @@ class Rng {
   }
   // Uniform in [0, n), n > 0 (Lemire's multiply-shift; the bias for n < 2^32 is below 2^-32).
   std::uint64_t below(std::uint64_t n) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * n) >> 64);
   }
   // An independent stream for a named purpose.
   Rng fork(std::uint64_t salt) { return Rng(next() ^ (salt * 0xd6e8feb86659fd93ULL)); }
 
  private:
+  __extension__ using Wide = unsigned __int128;  // not ISO C++, but in every compiler this builds with
   std::uint64_t state_;
 };
 
