@@ -36,6 +36,8 @@ struct Slot {                      // where an operand's lanes lie
 struct Lanes {                     // the two bases that a Slot refers to
   std::uint8_t* registers = nullptr;
   const std::uint8_t* pool = nullptr;
+  // The condition code register CC.CF of add.cc, addc, sub.cc, ... (PTX ISA 9.7.2): one word a warp, bit i = lane i.
+  std::uint32_t* carry = nullptr;
 
   template <typename T>
   const T* read(Slot slot) const {
