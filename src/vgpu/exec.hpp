@@ -162,7 +162,8 @@ struct Warp {                       // the part that memory functions may use; c
   std::uint8_t* local = nullptr;
   std::uint8_t* local_written = nullptr;  // one bit a byte, same layout / 8
   std::uint32_t local_bytes = 0;
-  // .param space of device functions: the current frame's base in local memory. Kernel parameters are Grid::params.
+  // The current frame's base in local memory: core's own business. Address operands of .local variables and of the
+  // .param variables of calls already include it; memory functions add nothing. Kernel parameters are Grid::params.
   std::uint32_t param_base = 0;
   // Grows whenever a store changes local memory, which Memory::changes() does not count: a loop is a stable spin only
   // while this stands still too.
@@ -181,7 +182,7 @@ inline constexpr std::uint64_t kParamWindowBytes = 1ULL << 16U;
 // Where vgpu/core puts a variable's address in the pool (PlanOperand::Kind::kVariable), by its space:
 //   .global, .const   absolute device address on this PE (64 bit)
 //   .shared           offset in the block's shared memory
-//   .local            offset in the lane's local memory, relative to the frame: core adds the frame base
+//   .local            offset in the lane's local memory, frame base included (in the pool, or a register that core fills)
 //   .param (kernel)   offset in Grid::params
 //   .param (others)   offset in the lane's local memory (as .local)
 
