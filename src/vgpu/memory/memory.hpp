@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -90,13 +91,18 @@ class Memory {
 
   // ---- access by others than kernels (copies, NVSHMEM operations, the judge) ----
   // All check bounds against allocations. On a fault a finding made from `who` is logged (fatal) and false returned.
+  // Cheap to make (device calls make one an operation): the Site is built only where a finding needs it.
   struct Accessor {
-    Site site;                 // who does it
-    int pe = -1;               // on behalf of which PE
-    std::string what;          // "cudaMemcpy", "nvshmem_putmem"
+    const Warp* warp = nullptr;  // who does it: this lane of this warp at this instruction, ...
+    const Inst* inst = nullptr;
+    int lane = 0;
+    const Site* site = nullptr;  // ... or, where warp is null, a host thread
+    int pe = -1;                 // on behalf of which PE
+    std::string_view what;       // "cudaMemcpy", "nvshmem_putmem"
     std::uint8_t alignment = 1;  // required
     bool check_written = false;  // report reads of never-written bytes
-    bool any_pe = false;       // may reach other PEs' symmetric memory (remote operations)
+    bool any_pe = false;         // may reach other PEs' symmetric memory (remote operations)
+    bool synchronises = false;   // an atomic, signal or `p`: remembered for last_writer()
   };
   bool read(std::uint64_t address, void* to, std::uint64_t n, const Accessor& who);
   bool write(std::uint64_t address, const void* from, std::uint64_t n, const Accessor& who);
