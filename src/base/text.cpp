@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -126,7 +127,10 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file_atomically(const std::string& path, std::string_view bytes) {
-  const std::string scratch = path + ".tmp." + std::to_string(::getpid());
+  // The counter keeps apart two threads that write the same file.
+  static std::atomic<unsigned> n_scratch{0};
+  const std::string scratch =
+      path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(n_scratch.fetch_add(1));
   const int fd = ::open(scratch.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const auto fail = [&](const char* what) {
     const int code = errno;
