@@ -125,6 +125,8 @@ struct Instruction {
   std::vector<std::string_view> modifiers;  // all, in order, as written (".sync" without its dot); points into Module::text
 
   std::vector<Operand> operands;   // as written: destination(s) first
+  std::uint8_t n_destinations = 0; // how many leading operands are written (0: st, red, bar.sync, ...)
+  bool destination_is_read = false;  // the destination is read too: the accumulators of wgmma.mma_async
   // call: return operands, callee (kFunction or kRegister) and arguments. Arguments and results are variables (.param).
   std::vector<Operand> call_results;
   std::vector<Operand> call_arguments;

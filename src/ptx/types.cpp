@@ -14,18 +14,18 @@ struct TypeInfo {
 
 // In the order of enum Type.
 constexpr std::array<TypeInfo, 36> kTypes = {{
-    {"", 0, false, false},       {"pred", 1, false, false},     {"u8", 8, false, false},
-    {"u16", 16, false, false},   {"u32", 32, false, false},     {"u64", 64, false, false},
-    {"s8", 8, false, true},      {"s16", 16, false, true},      {"s32", 32, false, true},
-    {"s64", 64, false, true},    {"b8", 8, false, false},       {"b16", 16, false, false},
-    {"b32", 32, false, false},   {"b64", 64, false, false},     {"b128", 128, false, false},
-    {"f16", 16, true, false},    {"f16x2", 32, true, false},    {"bf16", 16, true, false},
-    {"bf16x2", 32, true, false}, {"tf32", 32, true, false},     {"f32", 32, true, false},
-    {"f32x2", 64, true, false},  {"f64", 64, true, false},      {"u16x2", 32, false, false},
-    {"s16x2", 32, false, true},  {"b1", 1, false, false},       {"u4", 4, false, false},
-    {"s4", 4, false, true},      {"e4m3", 8, true, false},      {"e5m2", 8, true, false},
-    {"e4m3x2", 16, true, false}, {"e5m2x2", 16, true, false},   {"e2m3x2", 16, true, false},
-    {"e3m2x2", 16, true, false}, {"e2m1x2", 8, true, false},    {"ue8m0x2", 16, true, false},
+    {"", 0, false, false},       {"pred", 1, false, false},   {"u8", 8, false, false},
+    {"u16", 16, false, false},   {"u32", 32, false, false},   {"u64", 64, false, false},
+    {"s8", 8, false, true},      {"s16", 16, false, true},    {"s32", 32, false, true},
+    {"s64", 64, false, true},    {"b8", 8, false, false},     {"b16", 16, false, false},
+    {"b32", 32, false, false},   {"b64", 64, false, false},   {"b128", 128, false, false},
+    {"f16", 16, true, false},    {"f16x2", 32, true, false},  {"bf16", 16, true, false},
+    {"bf16x2", 32, true, false}, {"tf32", 32, true, false},   {"f32", 32, true, false},
+    {"f32x2", 64, true, false},  {"f64", 64, true, false},    {"u16x2", 32, false, false},
+    {"s16x2", 32, false, true},  {"b1", 1, false, false},     {"u4", 4, false, false},
+    {"s4", 4, false, true},      {"e4m3", 8, true, false},    {"e5m2", 8, true, false},
+    {"e4m3x2", 16, true, false}, {"e5m2x2", 16, true, false}, {"e2m3x2", 16, true, false},
+    {"e3m2x2", 16, true, false}, {"e2m1x2", 8, true, false},  {"ue8m0x2", 16, true, false},
 }};
 static_assert(static_cast<std::size_t>(Type::kUe8m0x2) + 1 == kTypes.size());
 

@@ -38,6 +38,7 @@ enum class SubOp : std::uint8_t {
   kSync, kArrive, kRed, kTo, kWait, kInit, kInval, kTryWait, kTestWait, kExpectTx, kCompleteTx,
   kCommitGroup, kWaitGroup, kWaitAll, kWrap, kClamp, kShiftL, kShiftR, kZero,
   kFtzNoinc, kMbarrierArrive, kBulk, kTensor, kProxy, kFence, kGetPos,
+  kArriveDrop, kPendingCount,
 };
 
 }  // namespace echolo::ptx
