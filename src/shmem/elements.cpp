@@ -8,8 +8,9 @@
 namespace echolo::shmem {
 namespace {
 
-constexpr Element integer(std::string_view name, std::uint8_t bytes, bool is_signed, bool wait, bool bitwise_amo,
-                          bool standard_amo, bool bitwise_reduce, bool arith_reduce = true) {
+constexpr Element integer(std::string_view name, std::uint8_t bytes, bool is_signed, bool wait,
+                          bool bitwise_amo, bool standard_amo, bool bitwise_reduce,
+                          bool arith_reduce = true) {
   Element e;
   e.name = name;
   e.bytes = bytes;
@@ -122,11 +123,16 @@ std::uint16_t float_to_bfloat16(float value) {
 template <typename T>
 T apply(Reduction op, T a, T b) {
   switch (op) {
-    case Reduction::kMax: return std::isnan(a) ? b : (a < b ? b : a);
-    case Reduction::kMin: return std::isnan(a) ? b : (b < a ? b : a);
-    case Reduction::kSum: return a + b;
-    case Reduction::kProd: return a * b;
-    default: return a;
+    case Reduction::kMax:
+      return std::isnan(a) ? b : (a < b ? b : a);
+    case Reduction::kMin:
+      return std::isnan(a) ? b : (b < a ? b : a);
+    case Reduction::kSum:
+      return a + b;
+    case Reduction::kProd:
+      return a * b;
+    default:
+      return a;
   }
 }
 
@@ -148,18 +154,30 @@ std::uint64_t reduce(const Element& element, Reduction op, std::uint64_t a, std:
                                                 std::bit_cast<float>(static_cast<std::uint32_t>(b))));
     case ElementClass::kDouble:
       return std::bit_cast<std::uint64_t>(apply(op, std::bit_cast<double>(a), std::bit_cast<double>(b)));
-    case ElementClass::kHalf: return float_to_half(apply(op, half_to_float(a16), half_to_float(b16)));
+    case ElementClass::kHalf:
+      return float_to_half(apply(op, half_to_float(a16), half_to_float(b16)));
     case ElementClass::kBfloat16:
       return float_to_bfloat16(apply(op, bfloat16_to_float(a16), bfloat16_to_float(b16)));
-    default: break;
+    default:
+      break;
   }
   std::uint64_t result = a;
   switch (op) {
-    case Reduction::kAnd: result = a & b; break;
-    case Reduction::kOr: result = a | b; break;
-    case Reduction::kXor: result = a ^ b; break;
-    case Reduction::kSum: result = a + b; break;
-    case Reduction::kProd: result = a * b; break;
+    case Reduction::kAnd:
+      result = a & b;
+      break;
+    case Reduction::kOr:
+      result = a | b;
+      break;
+    case Reduction::kXor:
+      result = a ^ b;
+      break;
+    case Reduction::kSum:
+      result = a + b;
+      break;
+    case Reduction::kProd:
+      result = a * b;
+      break;
     case Reduction::kMax:
     case Reduction::kMin: {
       const bool less = element.kind == ElementClass::kSigned
@@ -168,7 +186,8 @@ std::uint64_t reduce(const Element& element, Reduction op, std::uint64_t a, std:
       result = (op == Reduction::kMax) == less ? b : a;
       break;
     }
-    case Reduction::kNone: break;
+    case Reduction::kNone:
+      break;
   }
   return truncate(result, element.bytes);
 }
@@ -185,13 +204,20 @@ bool compare(const Element& element, int cmp, std::uint64_t value, std::uint64_t
     order = a < b ? -1 : (a > b ? 1 : 0);
   }
   switch (cmp) {  // NVSHMEM_CMP_EQ, NE, GT, LE, LT, GE
-    case 0: return order == 0;
-    case 1: return order != 0;
-    case 2: return order > 0;
-    case 3: return order <= 0;
-    case 4: return order < 0;
-    case 5: return order >= 0;
-    default: return false;
+    case 0:
+      return order == 0;
+    case 1:
+      return order != 0;
+    case 2:
+      return order > 0;
+    case 3:
+      return order <= 0;
+    case 4:
+      return order < 0;
+    case 5:
+      return order >= 0;
+    default:
+      return false;
   }
 }
 
@@ -202,12 +228,18 @@ std::string_view comparison_sign(int cmp) {
 
 std::string print(const Element& element, std::uint64_t bits) {
   switch (element.kind) {
-    case ElementClass::kSigned: return std::to_string(sign_extend(bits, element.bytes));
-    case ElementClass::kFloat: return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    case ElementClass::kDouble: return fmt::format("{}", std::bit_cast<double>(bits));
-    case ElementClass::kHalf: return fmt::format("{}", half_to_float(static_cast<std::uint16_t>(bits)));
-    case ElementClass::kBfloat16: return fmt::format("{}", bfloat16_to_float(static_cast<std::uint16_t>(bits)));
-    default: return std::to_string(truncate(bits, element.bytes));
+    case ElementClass::kSigned:
+      return std::to_string(sign_extend(bits, element.bytes));
+    case ElementClass::kFloat:
+      return fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case ElementClass::kDouble:
+      return fmt::format("{}", std::bit_cast<double>(bits));
+    case ElementClass::kHalf:
+      return fmt::format("{}", half_to_float(static_cast<std::uint16_t>(bits)));
+    case ElementClass::kBfloat16:
+      return fmt::format("{}", bfloat16_to_float(static_cast<std::uint16_t>(bits)));
+    default:
+      return std::to_string(truncate(bits, element.bytes));
   }
 }
 

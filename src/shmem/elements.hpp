@@ -23,8 +23,8 @@ std::span<const Element> elements();
 enum class Reduction : std::uint8_t { kNone, kAnd, kOr, kXor, kMax, kMin, kSum, kProd };
 std::string_view name_of(Reduction op);
 
-// One step of a reduction in the element's own type (NVSHMEM reduces in the type of the buffer). Bits beyond the
-// element's width are zero on return.
+// One step of a reduction in the element's own type (NVSHMEM reduces in the type of the buffer). Bits beyond
+// the element's width are zero on return.
 std::uint64_t reduce(const Element& element, Reduction op, std::uint64_t a, std::uint64_t b);
 
 // NVSHMEM_CMP_*: compares as the element's type does.

@@ -1,0 +1,80 @@
+// One attempt at one NVSHMEM operation, from a kernel or from a host thread. Internal to shmem/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "shmem/operation.hpp"
+#include "shmem/world.hpp"
+#include "vgpu/device_calls.hpp"
+#include "vgpu/memory/memory.hpp"
+
+namespace echolo::shmem {
+
+struct Call {
+  const Operation& op;
+  World& world;
+  vgpu::Memory& memory;
+  vgpu::FindingLog& findings;
+  int pe;                                    // the calling PE
+  std::span<const std::uint64_t> arguments;  // widened to 64 bits
+  std::uint64_t& token;
+  vgpu::WaitReason& wait;
+  std::uint64_t result = 0;
+  // Who calls: a lane of a warp, or a host thread.
+  vgpu::Warp* warp = nullptr;
+  const vgpu::Inst* inst = nullptr;
+  int lane = 0;
+  const vgpu::Site* host_site = nullptr;
+
+  std::uint64_t pointer(int i) const { return arguments[static_cast<std::size_t>(i)]; }
+  std::uint64_t size(int i) const { return arguments[static_cast<std::size_t>(i)]; }
+  int integer(int i) const {
+    return static_cast<int>(static_cast<std::int64_t>(arguments[static_cast<std::size_t>(i)]));
+  }
+
+  vgpu::Site site(std::string role) const;
+  vgpu::Memory::Accessor accessor(std::uint8_t alignment = 1, bool any_pe = true) const;
+  // Logs a fatal finding at the caller.
+  vgpu::CallOutcome fault(vgpu::FindingKind kind, std::string message, std::string why, std::string advice);
+
+  // The address of symmetric object `address` on PE `to`; 0 after logging a finding (no such PE, not
+  // symmetric).
+  std::uint64_t remote(std::uint64_t address, int to, const char* what);
+  // Local buffers may lie in device memory or in the caller's shared or local memory.
+  bool read_local(std::uint64_t address, void* into, std::uint64_t n);
+  bool write_local(std::uint64_t address, const void* from, std::uint64_t n);
+  bool is_window(std::uint64_t address) const;
+};
+
+// Handlers, by file: rma.cpp, amo.cpp, waits.cpp, collectives.cpp, world.cpp.
+vgpu::CallOutcome do_transfer(Call& call);
+vgpu::CallOutcome do_p(Call& call);
+vgpu::CallOutcome do_g(Call& call);
+vgpu::CallOutcome do_ptr(Call& call);
+vgpu::CallOutcome do_atomic(Call& call);
+vgpu::CallOutcome do_signal_op(Call& call);
+vgpu::CallOutcome do_signal_fetch(Call& call);
+vgpu::CallOutcome do_wait(Call& call);
+vgpu::CallOutcome do_order(Call& call);
+vgpu::CallOutcome do_barrier(Call& call);
+vgpu::CallOutcome do_broadcast(Call& call);
+vgpu::CallOutcome do_fcollect(Call& call);
+vgpu::CallOutcome do_alltoall(Call& call);
+vgpu::CallOutcome do_reduce(Call& call);
+vgpu::CallOutcome do_reducescatter(Call& call);
+vgpu::CallOutcome do_allocate(Call& call);
+vgpu::CallOutcome do_free(Call& call);
+vgpu::CallOutcome do_my_pe(Call& call);
+vgpu::CallOutcome do_n_pes(Call& call);
+vgpu::CallOutcome do_team_my_pe(Call& call);
+vgpu::CallOutcome do_team_n_pes(Call& call);
+vgpu::CallOutcome do_team_translate(Call& call);
+vgpu::CallOutcome do_team_split(Call& call);
+vgpu::CallOutcome do_team_destroy(Call& call);
+
+// Applies a signal operation (NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10) on PE `pe`.
+vgpu::CallOutcome apply_signal(Call& call, std::uint64_t address, std::uint64_t value, int op, int pe);
+
+}  // namespace echolo::shmem
