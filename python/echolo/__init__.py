@@ -1,0 +1,1 @@
+"""What EcholoKernel must do in Python."""
