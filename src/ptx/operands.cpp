@@ -86,6 +86,10 @@ bool Parser::parse_named_operand(const Form& form, Operand& operand, int depth) 
       case SymbolKind::kRegister:
         operand.kind = OperandKind::kRegister;
         operand.reg = symbol->index;
+        if (lexer_.peek().kind == TokenKind::kDotted) {
+          return fail(lexer_.peek(), "selectors of video instructions, such as " + shown(lexer_.peek()) +
+                                         ", are not supported");
+        }
         break;
       case SymbolKind::kVectorRegister:
         if (!parse_register_component(name, *symbol, operand)) return false;
