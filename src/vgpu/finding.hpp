@@ -42,7 +42,9 @@ struct Site {
   std::string kernel;       // demangled kernel name
   std::string waits_for;    // "signal[2] >= 3"; empty where this is no wait
   std::string holds;        // "2"
-  std::string note;         // a further half sentence for the text form: "8 blocks", "only PE 1 writes it (line 39)"
+  // Further half sentences for the text form, separated by "; ". One that begins with a digit says who ("8 blocks") and
+  // stands for block and thread; the others end the line ("only PE 1 writes it (line 39)").
+  std::string note;
 };
 
 struct FindingAddress {
@@ -66,7 +68,11 @@ struct Finding {
 // Collects findings, merging those of one kind whose sites name the same lines.
 class FindingLog {
  public:
-  void add(Finding finding);
+  // Returns the finding's index in all(). Sites count by role, file and line; where no line is known, by
+  // function. The first sight's texts, threads and addresses are kept, counts add up.
+  std::size_t add(Finding finding);
+  // More sights of a finding that is already there, for those who know that nothing else about it is new.
+  void add_count(std::size_t index, std::uint64_t more) { findings_[index].count += more; }
   bool has_fatal() const { return has_fatal_; }
   bool empty() const { return findings_.empty(); }
   const std::vector<Finding>& all() const { return findings_; }  // in order of first sight
@@ -85,6 +91,7 @@ struct RenderOptions {
   bool colour = false;
   std::map<std::string, std::string> sources;       // file name as in Frame::file -> whole text
   std::map<std::string, std::string> display_names; // file name as in Frame::file -> name to print
+  std::string occurrence;   // printed after the count: "first under seed 3, policy fair; again: echolo replay 7f3a"
 };
 // As a compiler would print it (DESIGN §6 shows the tone); ends with a newline.
 std::string render(const Finding& finding, const RenderOptions& options);

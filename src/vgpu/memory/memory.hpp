@@ -66,18 +66,22 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   // ---- allocations ----
-  // Fresh memory is marked never-written and filled with a poison pattern. `alignment` a power of two, 256 at least
-  // for cudaMalloc. Error: out of memory (as cudaErrorMemoryAllocation would be).
+  // Fresh memory is marked never-written and reads as a poison pattern (kPinned and kManaged: zeros, not marked, for
+  // the PE's process writes there unseen). `alignment` a power of two, 256 at least for cudaMalloc; `size` > 0. At
+  // least 512 bytes lie between two allocations. Error: out of memory (as cudaErrorMemoryAllocation would be).
   Result<std::uint64_t> allocate(int pe, std::uint64_t size, std::uint64_t alignment, AllocationKind kind,
                                  std::string name, std::string maker, std::string where);
   // Symmetric: the same heap offset on every PE in `sizes` order (PE 0 first). Sizes must agree; the caller checks.
   Result<std::vector<std::uint64_t>> allocate_symmetric(std::uint64_t size, std::uint64_t alignment, std::string maker,
                                                         const std::vector<std::string>& where);
-  Status release(std::uint64_t base);            // frees; later accesses are out-of-bounds ("freed")
+  // Frees; later accesses are out-of-bounds ("freed"). Error: `base` is not the start of a live allocation (the message
+  // says what it is instead).
+  Status release(std::uint64_t base);
   // The allocation that holds `address`, live or (with `freed`) the last that did; nullptr: none.
   const Allocation* find(std::uint64_t address) const;
   const Allocation* find_freed(std::uint64_t address) const;
-  std::vector<const Allocation*> live_allocations(int pe) const;
+  std::vector<const Allocation*> live_allocations(int pe) const;  // by serial; pe -1: of all
+  std::uint64_t free_bytes(int pe) const;        // device memory that is left (cudaMemGetInfo)
   void set_name(std::uint64_t base, std::string name);
 
   // ---- addresses ----
@@ -101,8 +105,8 @@ class Memory {
     std::string_view what;       // "cudaMemcpy", "nvshmem_putmem"
     std::uint8_t alignment = 1;  // required
     bool check_written = false;  // report reads of never-written bytes
-    bool any_pe = false;         // may reach other PEs' symmetric memory (remote operations)
-    bool synchronises = false;   // an atomic, signal or `p`: remembered for last_writer()
+    bool any_pe = false;         // may reach other PEs' symmetric memory (remote operations); pe -1: any memory
+    bool synchronises = false;   // an atomic, signal or `p`: remembered for last_writer(), as are small copies of hosts
   };
   bool read(std::uint64_t address, void* to, std::uint64_t n, const Accessor& who);
   bool write(std::uint64_t address, const void* from, std::uint64_t n, const Accessor& who);
@@ -110,7 +114,7 @@ class Memory {
   bool fill(std::uint64_t address, std::uint8_t value, std::uint64_t n, const Accessor& who);
   // Marks bytes as never written again and poisons them.
   void poison(std::uint64_t address, std::uint64_t n);
-  // Atomic read-modify-write of 4 or 8 bytes for remote atomics; `update` maps old to new.
+  // Atomic read-modify-write of 1, 2, 4 or 8 bytes for remote atomics; `update` maps old to new.
   bool modify(std::uint64_t address, std::uint8_t bytes, const std::function<std::uint64_t(std::uint64_t)>& update,
               std::uint64_t* old, const Accessor& who);
 
@@ -118,34 +122,55 @@ class Memory {
   // Grows whenever a store, atomic or copy changes bytes that another thread could read (shared memory included).
   std::uint64_t changes() const { return changes_; }
   void note_change() { ++changes_; }
-  // The last strong write, atomic or NVSHMEM operation to the aligned word that holds `address`, if there was one.
+  // The last strong or volatile store, atomic, copy or remote operation of at most 64 bytes to the aligned 8-byte word that
+  // holds `address`, if it is still remembered (the table is bounded).
   struct LastWriter {
     Site site;
-    std::uint64_t value = 0;
+    std::uint64_t address = 0;   // of the bytes written
+    std::uint8_t bytes = 0;      // 1 .. 8
+    std::uint64_t value = 0;     // what it wrote
   };
   std::optional<LastWriter> last_writer(std::uint64_t address) const;
 
   // ---- the one place that kernel accesses pass ----
   enum class AccessKind : std::uint8_t { kLoad, kStore, kAtomic };
+  // How the lanes' addresses lie to each other.
+  enum class Pattern : std::uint8_t {
+    kScattered,   // addresses[i] for each lane
+    kUniform,     // all active lanes at addresses[0]
+    kContiguous,  // all 32 lanes active, lane i at addresses[0] + i * bytes
+  };
   struct Access {
     AccessKind kind{};
     ptx::Space space{};                 // as written; kGeneric is resolved per lane
     ptx::Order order{};
     ptx::Scope scope{};
+    bool kernel_param = false;          // kParam: of the kernel; false: of a device function
+    Pattern pattern{};                  // in: must be true of the addresses; out: true of the host addresses
+    bool thread_local_memory = false;   // out: no other thread can see these bytes
     std::uint16_t bytes = 4;            // per lane, vector included
+    std::uint16_t element_bytes = 4;    // of one element of the vector
     std::uint16_t alignment = 4;        // required
     std::uint32_t mask = 0;
-    const std::uint64_t* addresses = nullptr;  // [32]; in the window of `space`
+    // [32]. In: lane addresses in the window of `space`; those of lanes outside `mask` repeat an active lane's. With
+    // kUniform and kContiguous only addresses[0] is looked at. Out: where the lane's bytes lie on the host.
+    std::uint64_t* addresses = nullptr;
   };
-  // Checks and resolves: pointers[i] is where lane i's bytes lie on the host. False: a fatal finding was logged.
-  // Loads of never-written bytes are logged and go on. Stores are marked written; the caller then does the copying.
-  bool access(Warp& warp, const Inst& inst, const Access& access, std::uint8_t** pointers);
+  // Checks and resolves. False: a fatal finding was logged. Loads of never-written bytes are logged and go on. Stores
+  // are marked written; the caller then moves the bytes and calls note_change() where that changed something.
+  bool access(Warp& warp, const Inst& inst, Access& access);
+  // After a strong store or an atomic to device memory has been done: remembers it for last_writer.
+  void note_strong_write(Warp& warp, const Inst& inst, const Access& access);
+
+  struct State;  // vgpu/memory/state.hpp; nobody else's
 
  private:
   Memory();
-  struct State;
   std::unique_ptr<State> state_;
   std::uint64_t changes_ = 0;
 };
+
+// Logs one `leak` finding (not fatal) for each place that allocated device or symmetric memory which is still live.
+void report_leaks(const Memory& memory, FindingLog& findings);
 
 }  // namespace echolo::vgpu
