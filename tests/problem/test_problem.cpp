@@ -133,7 +133,6 @@ TEST(Problem, MissingPartsAreNamed) {
                "size 'smoke' does not set 'N', which has no default");
   EXPECT_FAULT(with(11, "N = { about = \"columns\" }"), 11,
                "parameter 'N' needs a default or a range to draw from");
-               "");  // a default is needed where a size leaves M out... line of m256
 }
 
 TEST(Problem, NamesAreKeptApart) {
