@@ -1,0 +1,173 @@
+// The verdict for a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.hpp"
+#include "judge/verdict.hpp"
+
+namespace echolo::judge {
+namespace {
+
+constexpr const char* kRed = "\x1b[1;31m";
+constexpr const char* kGreen = "\x1b[1;32m";
+constexpr const char* kDim = "\x1b[2m";
+constexpr const char* kPlain = "\x1b[0m";
+constexpr std::size_t kMaxLogLines = 40;
+
+std::string painted(const std::string& text, const char* colour, bool on) {
+  return on ? colour + text + kPlain : text;
+}
+
+std::string head(const Verdict& verdict, bool colour) {
+  std::string line = painted(verdict.status, is_good(verdict) ? kGreen : kRed, colour) + ": " + verdict.label;
+  if (!verdict.problem.empty()) line += " for " + verdict.problem;
+  line += fmt::format(", {} PEs", verdict.world);
+  if (!verdict.dtype.empty()) line += ", " + verdict.dtype;
+  return line + ", virtual node (" + verdict.fabric + ")\n";
+}
+
+// How the worst of some comparisons stands to what is allowed: "0.12", "=" for equal bit for bit, "WRONG".
+std::string cell(const std::vector<const CheckRow*>& rows) {
+  double worst = 0;
+  bool exact = true;
+  for (const CheckRow* row : rows) {
+    if (!row->ok) return "WRONG";
+    if (row->max_error != 0) exact = false;
+    if (row->allowed > 0) worst = std::max(worst, row->max_error / row->allowed);
+  }
+  return rows.empty() ? "-" : exact ? "=" : fmt::format("{:.2f}", worst);
+}
+
+std::string matrix(const Verdict& verdict) {
+  std::vector<std::pair<std::string, std::uint64_t>> lines;
+  std::set<int> ranks;
+  for (const CheckRow& row : verdict.checks) {
+    const std::pair<std::string, std::uint64_t> line{row.size, row.seed};
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+    ranks.insert(row.rank);
+  }
+  if (lines.empty()) return {};
+  std::string out = "  worst error as a part of what is allowed (=: equal bit for bit), over schedules and calls\n";
+  out += fmt::format("  {:<10} {:>5}", "size", "seed");
+  for (const int rank : ranks) out += fmt::format(" {:>7}", "rank " + std::to_string(rank));
+  out += '\n';
+  for (const auto& [size, seed] : lines) {
+    out += fmt::format("  {:<10} {:>5}", size, seed);
+    for (const int rank : ranks) {
+      std::vector<const CheckRow*> rows;
+      for (const CheckRow& row : verdict.checks) {
+        if (row.size == size && row.seed == seed && row.rank == rank) rows.push_back(&row);
+      }
+      out += fmt::format(" {:>7}", cell(rows));
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string wrong_rows(const Verdict& verdict, bool all) {
+  constexpr std::size_t kShown = 6;
+  std::string out;
+  std::size_t n = 0;
+  for (const CheckRow& row : verdict.checks) {
+    if (row.ok) continue;
+    ++n;
+    if (n > kShown && !all) continue;
+    out += fmt::format("  size {}, seed {}, {} schedule {}, call {}{}, rank {}: {}\n", row.size, row.seed,
+                       row.schedule.policy, row.schedule.seed, row.call, row.graph ? " (graph replay)" : "", row.rank,
+                       row.detail);
+  }
+  if (n > kShown && !all) out += fmt::format("  and {} more comparisons that are wrong (--verbose shows them)\n", n - kShown);
+  return out;
+}
+
+std::string indented_log(const std::string& log, bool all) {
+  std::string out;
+  std::size_t n = 0;
+  for (const std::string& line : split(log, '\n')) {
+    if (trim(line).empty()) continue;
+    if (++n > kMaxLogLines && !all) continue;
+    out += line + "\n";
+  }
+  if (n > kMaxLogLines && !all) out += fmt::format("... {} more lines\n", n - kMaxLogLines);
+  return out;
+}
+
+std::string modelled(const Verdict& verdict) {
+  std::string out;
+  for (const ModelledSize& size : verdict.modelled) {
+    out += fmt::format("  modelled: {:.2f} us a call for {} ({})\n", size.median_us, size.size, params_text(size.params));
+  }
+  return out;
+}
+
+std::string stage_line(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  for (const StageTime& stage : verdict.stages) {
+    parts.push_back(fmt::format("{} {:.2f} s{}", stage.name, stage.seconds, stage.cached ? " (cached)" : ""));
+  }
+  return "  " + join(parts, ", ") + "\n";
+}
+
+std::string next_step(const Verdict& verdict) {
+  const std::string again =
+      verdict.problem.empty() ? "echolo sanitize" : "echolo check " + verdict.problem + " " + verdict.path;
+  if (is_good(verdict)) {
+    return verdict.problem.empty() ? "" : "  next: echolo optimize " + verdict.problem + " --world " +
+                                              std::to_string(verdict.world) + "\n";
+  }
+  if (verdict.status == "infra") return "  next: echolo doctor says what this machine lacks\n";
+  if (!verdict.findings.empty()) {
+    return "  next: docs/findings/" + std::string(vgpu::name_of(verdict.findings.front().finding.kind)) +
+           ".md explains this kind; mend the line, then again: " + again + "\n";
+  }
+  if (verdict.status == "refused") return "  next: take out what the gate names, then again: " + again + "\n";
+  if (verdict.status == "compile_error") return "  next: mend the errors above, then again: " + again + "\n";
+  return "  next: mend it, then again: " + again + "\n";
+}
+
+}  // namespace
+
+std::string render(const Verdict& verdict, const TextOptions& options) {
+  std::string out = head(verdict, options.colour);
+  for (const Gate& gate : verdict.gates) {
+    if (gate.result == "refused") out += "  gate " + gate.name + ": " + gate.evidence + "\n";
+  }
+  for (const StageTime& stage : verdict.stages) {
+    if (verdict.status == "compile_error" && stage.name == "compile") out += indented_log(stage.log, options.verbose);
+  }
+  vgpu::RenderOptions rendering;
+  rendering.colour = options.colour;
+  rendering.sources = verdict.sources;
+  for (const JudgedFinding& judged : verdict.findings) {
+    out += "\n" + vgpu::render(judged.finding, rendering);
+    out += fmt::format("   first under seed {}, policy {} (seed {}){}{}\n", judged.replay.seed,
+                       judged.replay.schedule.policy, judged.replay.schedule.seed,
+                       judged.replay.size.empty() ? "" : ", size " + judged.replay.size,
+                       judged.finding.count > 1 ? ", " + with_commas(judged.finding.count) + " times" : "");
+  }
+  if (!verdict.findings.empty()) out += '\n';
+  const bool told = !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
+  if (!told && !verdict.message.empty()) out += "  " + printable(verdict.message) + "\n";
+  if (verdict.status == "wrong_result") out += wrong_rows(verdict, options.verbose);
+  for (const PeOutput& pe : verdict.pes) {
+    if (!pe.end.empty()) out += fmt::format("  PE {}: {}\n", pe.pe, pe.end);
+    for (const std::string& line : split(trim(pe.output), '\n')) {
+      if (!line.empty()) out += fmt::format("  PE {} | {}\n", pe.pe, line);
+    }
+  }
+  if (is_good(verdict) && !verdict.checks.empty()) {
+    out += fmt::format("  {} comparisons with the oracle, all within tolerance\n", with_commas(verdict.checks.size()));
+  }
+  if (is_good(verdict) || options.verbose || verdict.status == "wrong_result") out += matrix(verdict);
+  out += modelled(verdict);
+  if (verdict.suppressed > 0) out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);
+  out += painted(stage_line(verdict), kDim, options.colour);
+  out += next_step(verdict);
+  return out;
+}
+
+}  // namespace echolo::judge

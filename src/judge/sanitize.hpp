@@ -1,0 +1,36 @@
+// Judges a whole CUDA + NVSHMEM program (with `main`) on the virtual node.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "judge/progress.hpp"
+#include "judge/verdict.hpp"
+
+namespace echolo::judge {
+
+struct SanitizeOptions {
+  int world = 2;
+  std::vector<std::string> arguments;
+  std::uint64_t seed = 1;
+  int n_seeds = 1;
+  int n_schedules = 1;  // fair, then random ones
+  std::string fabric = "nvlink";
+  std::chrono::milliseconds timeout{60'000};
+  int n_parallel = 0;
+  std::string compile_cache;
+};
+
+// The status is "crashed" where a PE ends with another exit code than 0. Errors: no such file (kUsage), the machine's
+// fault, interruption.
+Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions& options, Progress& progress);
+
+// Lines that carry "// echolo: benign(<reason>)", with their reasons. An empty reason excuses nothing.
+std::map<int, std::string> benign_lines(std::string_view source);
+
+}  // namespace echolo::judge

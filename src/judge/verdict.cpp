@@ -1,0 +1,86 @@
+#include "judge/verdict.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace echolo::judge {
+namespace {
+
+using nlohmann::json;
+
+// JSON has no infinity; a difference that is no number is null, and `detail` says why.
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json params_json(const Params& params) {
+  json out = json::object();
+  for (const ParamValue& param : params) out[param.name] = param.value;
+  return out;
+}
+
+json schedule_json(const Schedule& schedule) { return {{"policy", schedule.policy}, {"seed", schedule.seed}}; }
+
+json finding_json(const JudgedFinding& judged) {
+  json out = judged.finding;
+  json replay = {{"seed", judged.replay.seed},
+                 {"policy", judged.replay.schedule.policy},
+                 {"policy_seed", judged.replay.schedule.seed}};
+  if (!judged.replay.size.empty()) {
+    replay["size"] = judged.replay.size;
+    replay["params"] = params_json(judged.replay.params);
+  }
+  out["replay"] = std::move(replay);
+  return out;
+}
+
+json row_json(const CheckRow& row) {
+  json out = {{"size", row.size},
+              {"seed", row.seed},
+              {"schedule", schedule_json(row.schedule)},
+              {"call", row.call},
+              {"mode", row.graph ? "graph" : "eager"},
+              {"rank", row.rank},
+              {"output", row.output},
+              {"max_error", number(row.max_error)},
+              {"allowed", number(row.allowed)},
+              {"ok", row.ok}};
+  if (!row.detail.empty()) out["detail"] = row.detail;
+  return out;
+}
+
+}  // namespace
+
+bool is_good(const Verdict& verdict) { return verdict.status == "correct"; }
+
+int exit_code_of(const Verdict& verdict) { return is_good(verdict) ? 0 : verdict.status == "infra" ? 3 : 1; }
+
+json to_json(const Verdict& verdict) {
+  json out = {{"status", verdict.status},   {"message", verdict.message}, {"candidate", verdict.candidate},
+              {"label", verdict.label},     {"path", verdict.path},       {"world", verdict.world},
+              {"device", verdict.device},   {"fabric", verdict.fabric},   {"suppressed", verdict.suppressed},
+              {"speedup", nullptr},         {"times", json::array()},     {"findings", json::array()},
+              {"gates", verdict.gates},     {"checks", json::array()},    {"stages", json::array()},
+              {"registers", verdict.registers}};
+  out["problem"] = verdict.problem.empty() ? json(nullptr) : json(verdict.problem);
+  if (!verdict.dtype.empty()) out["dtype"] = verdict.dtype;
+  for (const JudgedFinding& finding : verdict.findings) out["findings"].push_back(finding_json(finding));
+  for (const CheckRow& row : verdict.checks) out["checks"].push_back(row_json(row));
+  for (const StageTime& stage : verdict.stages) {
+    out["stages"].push_back(
+        {{"name", stage.name}, {"seconds", stage.seconds}, {"cached", stage.cached}, {"log", stage.log}});
+  }
+  json sizes = json::array();
+  for (const ModelledSize& size : verdict.modelled) {
+    sizes.push_back({{"size", size.size},
+                     {"params", params_json(size.params)},
+                     {"calls_us", size.call_us},
+                     {"us_median", size.median_us},
+                     {"warp_instructions", size.warp_instructions}});
+  }
+  out["modelled"] = {{"provenance", "modelled"}, {"sizes", std::move(sizes)}};
+  json pes = json::array();
+  for (const PeOutput& pe : verdict.pes) pes.push_back({{"pe", pe.pe}, {"end", pe.end}, {"output", pe.output}});
+  out["pes"] = std::move(pes);
+  return out;
+}
+
+}  // namespace echolo::judge

@@ -1,0 +1,108 @@
+// What the judge says about one candidate or program, and its two forms: JSON (docs/architecture.md names the keys) and
+// text for a terminal.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "judge/screen.hpp"
+#include "problem/problem.hpp"
+#include "vgpu/finding.hpp"
+
+namespace echolo::judge {
+
+struct Schedule {
+  std::string policy = "fair";
+  std::uint64_t seed = 1;
+  bool operator==(const Schedule&) const = default;
+};
+
+// One comparison with the oracle.
+struct CheckRow {
+  std::string size;
+  std::uint64_t seed = 0;
+  Schedule schedule;
+  int call = 0;        // from 1; replays of the captured graph go on counting
+  bool graph = false;  // a replay
+  int rank = 0;
+  std::string output;
+  double max_error = 0, allowed = 0;  // of the worst element, in the output's unit
+  bool ok = false;
+  std::string detail;  // what is wrong; empty when ok
+};
+
+struct StageTime {
+  std::string name;
+  double seconds = 0;
+  bool cached = false;
+  std::string log;
+};
+
+// Under which circumstances a finding was first seen: enough to see it again.
+struct Replay {
+  std::uint64_t seed = 0;
+  Schedule schedule;
+  std::string size;
+  Params params;
+};
+
+struct JudgedFinding {
+  vgpu::Finding finding;  // file names as the user knows them
+  Replay replay;
+};
+
+// Virtual time of the calls of one size, first seed, fair schedule. Modelled, never measured.
+struct ModelledSize {
+  std::string size;
+  Params params;
+  std::vector<double> call_us;
+  double median_us = 0;
+  std::uint64_t warp_instructions = 0;  // of the whole job
+};
+
+struct PeOutput {
+  int pe = 0;
+  std::string end;     // "exit code 3", "SIGSEGV ..."; empty for a clean end
+  std::string output;  // what it printed, printable
+};
+
+struct Verdict {
+  std::string status = "correct";
+  std::string message;    // one sentence where no finding says it
+  std::string problem;    // empty for a program
+  std::string candidate;  // "sha256:..."
+  std::string label;      // for people
+  std::string path;       // of the source
+  int world = 0;
+  std::string device = "virtual";
+  std::string dtype;      // empty for a program
+  std::string fabric = "nvlink";
+  std::vector<JudgedFinding> findings;
+  std::vector<Gate> gates;
+  int suppressed = 0;
+  std::vector<CheckRow> checks;
+  std::vector<StageTime> stages;
+  std::vector<ModelledSize> modelled;
+  std::vector<PeOutput> pes;  // those with something to tell
+  std::map<std::string, std::uint32_t> registers;  // kernel (demangled where possible) -> registers a thread
+  std::map<std::string, std::string> sources;      // user's file name -> text, for excerpts; not part of the JSON
+};
+
+// True for "correct".
+bool is_good(const Verdict& verdict);
+// 0 correct, 3 infra, 1 everything else.
+int exit_code_of(const Verdict& verdict);
+
+nlohmann::json to_json(const Verdict& verdict);
+
+struct TextOptions {
+  bool colour = false;
+  bool verbose = false;  // the whole error matrix and logs
+};
+// Ends with a newline.
+std::string render(const Verdict& verdict, const TextOptions& options);
+
+}  // namespace echolo::judge
