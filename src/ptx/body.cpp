@@ -233,12 +233,14 @@ bool Parser::parse_instruction(const Token& first, std::int32_t guard, bool guar
         if (!parse_operand(form, instruction.operands.emplace_back(), 0)) return false;
       } while (accept(','));
     }
+  }
+  const Token semicolon = lexer_.peek();
+  if (!expect(';')) return false;
+  if (instruction.op != Opcode::kCall) {
     if (std::optional<FormError> error = check_operands(form, function_->registers, instruction)) {
       return fail(first, std::move(error->message), std::move(error->hint));
     }
   }
-  const Token semicolon = lexer_.peek();
-  if (!expect(';')) return false;
   instruction.text = trim(lexer_.text().substr(first.begin, semicolon.begin - first.begin));
   for (const PendingLabel& label : pending_labels_) {
     scopes_.back().uses.push_back(

@@ -4,23 +4,14 @@
 #include <chrono>
 
 #include "base/rng.hpp"
+#include "helpers.hpp"
 #include "ptx/liveness.hpp"
 
 namespace echolo::ptx {
 namespace {
 
-Module must_parse(const std::string& text) {
-  Result<Module> module = parse(text, "test.ptx");
-  if (!module.ok()) {
-    ADD_FAILURE() << module.error().render();
-    return {};
-  }
-  return std::move(*module);
-}
-
-std::string kernel(const std::string& body) {
-  return ".version 9.2\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n" + body +
-         "\n}\n";
+std::string bare_kernel(const std::string& body) {
+  return with_header(".visible .entry k(.param .u64 p)\n{\n" + body + "\n}\n");
 }
 
 std::vector<std::string> names(const Function& function, std::span<const std::int32_t> registers) {
@@ -34,7 +25,7 @@ std::vector<std::string> names(const Function& function, std::span<const std::in
 using Names = std::vector<std::string>;
 
 TEST(PtxLiveness, FindsWhereRegistersDie) {
-  const Module module = must_parse(kernel(R"(
+  const Module module = must_parse(bare_kernel(R"(
     .reg .pred %p<2>;
     .reg .b32 %r<5>;
     mov.u32 %r1, 1;
@@ -61,7 +52,7 @@ loop:
 }
 
 TEST(PtxLiveness, AGuardedWriteDoesNotEndARange) {
-  const Module module = must_parse(kernel(R"(
+  const Module module = must_parse(bare_kernel(R"(
     .reg .pred %p<2>;
     .reg .b32 %r<4>;
     mov.u32 %r1, 7;
@@ -126,7 +117,7 @@ TEST(PtxLiveness, SharedSlotsBehaveAsRegistersOfTheirOwn) {
   Rng rng(20);
   std::size_t n_reads_checked = 0, n_slots = 0, n_used = 0;
   for (int round = 0; round < 300; ++round) {
-    const Module module = must_parse(kernel(random_body(rng, 30, 3 + static_cast<int>(rng.below(12)))));
+    const Module module = must_parse(bare_kernel(random_body(rng, 30, 3 + static_cast<int>(rng.below(12)))));
     const Function& k = module.functions[0];
     const Liveness liveness = compute_liveness(k);
     const SlotAssignment assignment = assign_slots(k, liveness);
@@ -185,7 +176,7 @@ TEST(PtxLiveness, IsQuickForLargeBodies) {
           "add.u32 %r" + std::to_string(i % 5000) + ", %r" + std::to_string((i * 31 + 7) % 5000) + ", 1;\n";
     }
   }
-  const Module module = must_parse(kernel(body + "ret;"));
+  const Module module = must_parse(bare_kernel(body + "ret;"));
   const auto start = std::chrono::steady_clock::now();
   const Liveness liveness = compute_liveness(module.functions[0]);
   const SlotAssignment slots = assign_slots(module.functions[0], liveness);
