@@ -1,0 +1,283 @@
+// Every way in which a problem's own code can be wrong, and what a person is told.
+#include <chrono>
+
+#include "base/text.hpp"
+#include "support.hpp"
+
+namespace echolo {
+namespace {
+
+using testing::Test;
+
+class ReferenceFaults : public Test {
+ protected:
+  Result<ReferenceRun> run(const std::string& python, const std::string& toml = kSmallToml,
+                           std::chrono::milliseconds limit = std::chrono::seconds(60)) {
+    write(folder_ / "tiny/problem.toml", toml);
+    write(folder_ / "tiny/reference.py", python);
+    const auto problem = load_problem(folder_ / "tiny");
+    if (!problem) return problem.error();
+    ReferenceRequest request;
+    request.world = problem->worlds.front();
+    request.cache_directory = test_cache();
+    request.limit = limit;
+    const auto params = problem->size("smoke", request.world);
+    if (!params) return params.error();
+    request.cases = {{*params, problem->dtypes.front(), 1, 0}};
+    return run_reference(*problem, request);
+  }
+
+  // The rendered error, which must be a user's, and leave nothing half-written.
+  std::string fault(const Result<ReferenceRun>& result) {
+    EXPECT_FALSE(result.ok());
+    if (result.ok()) return {};
+    EXPECT_EQ(result.error().kind, ErrorKind::kUsage) << result.error().render();
+    for (const auto& entry : std::filesystem::directory_iterator(test_cache() + "/reference")) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with("tmp-")) << entry.path();
+    }
+    return result.error().render();
+  }
+
+  Folder folder_;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_F(ReferenceFaults, ARaisedExceptionShowsItsOwnTracebackFromItsOwnFile) {
+  const std::string text =
+      fault(run("import torch.distributed as dist\n"
+                "def helper(x):\n"
+                "    return x.reshape(3, 5)\n"
+                "def solution(x):\n"
+                "    dist.all_reduce(x)\n"
+                "    return helper(x)\n"));
+  EXPECT_TRUE(has(text, "tiny/reference.py:3: solution() raised RuntimeError on ranks 0, 1")) << text;
+  EXPECT_TRUE(has(text, "Traceback (most recent call last):")) << text;
+  EXPECT_TRUE(has(text, "line 6, in solution")) << text;
+  EXPECT_TRUE(has(text, "return x.reshape(3, 5)")) << text;
+  EXPECT_TRUE(has(text, "shape '[3, 5]' is invalid")) << text;
+  EXPECT_FALSE(has(text, "reference_rank.py")) << text;
+  EXPECT_FALSE(has(text, "site-packages")) << text;
+}
+
+TEST_F(ReferenceFaults, AnExceptionOfOneRankIsThatRanks) {
+  const std::string text =
+      fault(run("import torch.distributed as dist\n"
+                "def solution(x):\n"
+                "    if dist.get_rank() == 1:\n"
+                "        raise ValueError('rank one has a problem')\n"
+                "    dist.all_reduce(x)\n"
+                "    return x\n"));
+  EXPECT_TRUE(has(text, "raised ValueError on rank 1\n")) << text;
+  EXPECT_TRUE(has(text, "rank one has a problem")) << text;
+}
+
+TEST_F(ReferenceFaults, AFileThatDoesNotParseIsNamedWithItsLine) {
+  const std::string text = fault(run("def solution(x):\n    return x +\n"));
+  EXPECT_TRUE(has(text, "tiny/reference.py:2: reference.py raised SyntaxError")) << text;
+}
+
+TEST_F(ReferenceFaults, AHangIsKilledAndNamesRanksAndCollectives) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text =
+      fault(run("import torch\n"
+                "import torch.distributed as dist\n"
+                "def solution(x):\n"
+                "    if dist.get_rank() == 0:\n"
+                "        dist.all_reduce(x)\n"
+                "    else:\n"
+                "        dist.recv(x, src=0)\n"
+                "    return x\n",
+                kSmallToml, std::chrono::seconds(2)));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
+  EXPECT_TRUE(has(text, "did not finish within 2 s")) << text;
+  EXPECT_TRUE(
+      has(text, "rank 0: in all_reduce of 32 bytes f32, number 1 of its collectives at reference.py:5"))
+      << text;
+  EXPECT_TRUE(
+      has(text, "rank 1: in recv of 32 bytes f32 with rank 0, number 1 of its collectives at reference.py:7"))
+      << text;
+}
+
+TEST_F(ReferenceFaults, ALoopThatNeverEndsIsNamedByLine) {
+  const std::string text =
+      fault(run("import torch.distributed as dist\n"
+                "def solution(x):\n"
+                "    dist.all_reduce(x)\n"
+                "    while dist.get_rank() == 1:\n"
+                "        pass\n"
+                "    return x\n",
+                kSmallToml, std::chrono::seconds(2)));
+  EXPECT_TRUE(has(text, "rank 0: has returned from solution()")) << text;
+  EXPECT_TRUE(has(text, "rank 1: in solution(), after all_reduce of 32 bytes f32, number 1")) << text;
+}
+
+TEST_F(ReferenceFaults, ADyingRankIsNamed) {
+  const std::string text =
+      fault(run("import os, torch.distributed as dist\n"
+                "def solution(x):\n"
+                "    if dist.get_rank() == 1:\n"
+                "        os._exit(7)\n"
+                "    dist.all_reduce(x)\n"
+                "    return x\n"));
+  EXPECT_TRUE(
+      has(text, "rank 1 of the reference left with exit code 7, in solution(), before its first collective"))
+      << text;
+}
+
+TEST_F(ReferenceFaults, AnInputThatSolutionDoesNotTakeIsNeverUsed) {
+  const std::string toml = std::string(kSmallToml) + "[[inputs]]\nname = \"extra\"\nshape = [\"N\"]\n";
+  const std::string text = fault(run("def solution(x):\n    return x * 2\n", toml));
+  EXPECT_TRUE(has(text, "tiny/problem.toml:17: input 'extra' is never used by the reference")) << text;
+}
+
+TEST_F(ReferenceFaults, AnInputThatSolutionTakesAndForgetsIsNeverUsed) {
+  const std::string toml = std::string(kSmallToml) + "[[inputs]]\nname = \"extra\"\nshape = [\"N\"]\n";
+  const std::string text =
+      fault(run("def solution(x, extra):\n    n = extra.shape[0]\n    return x * n\n", toml));
+  EXPECT_TRUE(
+      has(text, "tiny/problem.toml:17: input 'extra' is never used by the reference: no operation takes it"))
+      << text;
+}
+
+TEST_F(ReferenceFaults, AnInputUsedThroughNumpyIsUsed) {
+  const std::string toml = std::string(kSmallToml) + "[[inputs]]\nname = \"extra\"\nshape = [\"N\"]\n";
+  const auto result =
+      run("import torch\n"
+          "def solution(x, extra):\n"
+          "    return torch.from_numpy(x.numpy() + extra.numpy())\n",
+          toml);
+  EXPECT_TRUE(result.ok()) << result.error().render();
+}
+
+TEST_F(ReferenceFaults, AnInputUsedOnOneRankIsUsed) {
+  const auto result =
+      run("import torch.distributed as dist\n"
+          "def solution(x):\n"
+          "    y = x.new_zeros(x.shape)\n"
+          "    if dist.get_rank() == 0:\n"
+          "        y = x + 0\n"
+          "    dist.broadcast(y, src=0)\n"
+          "    return y\n");
+  ASSERT_TRUE(result.ok()) << result.error().render();
+  EXPECT_EQ(result->cases[0].ranks[1].collectives.at(0).op, "broadcast");
+  EXPECT_EQ(result->cases[0].ranks[1].collectives.at(0).peer, 0);
+}
+
+TEST_F(ReferenceFaults, AnUnknownArgumentOffersNearNames) {
+  const std::string text = fault(run("def solution(xs):\n    return xs\n"));
+  EXPECT_TRUE(has(text, "tiny/reference.py:1: solution() takes 'xs', which is no input or parameter"))
+      << text;
+  EXPECT_TRUE(has(text, "did you mean 'x'")) << text;
+}
+
+TEST_F(ReferenceFaults, AMissingSolutionOffersNearNames) {
+  const std::string text = fault(run("def solve(x):\n    return x\n"));
+  EXPECT_TRUE(has(text, "reference.py defines no function solution()")) << text;
+}
+
+TEST_F(ReferenceFaults, AnotherShapeThanDeclaredIsSaid) {
+  const std::string text = fault(run("def solution(x):\n    return x[:4] * 1\n"));
+  EXPECT_TRUE(
+      has(text, "tiny/problem.toml:14: output 'y' has shape [4] on rank 0, problem.toml declares [8] ([N])"))
+      << text;
+}
+
+TEST_F(ReferenceFaults, AnotherDtypeOrNumberOfOutputsIsSaid) {
+  EXPECT_TRUE(has(fault(run("def solution(x):\n    return x.double()\n")),
+                  "output 'y' is f64 on rank 0, problem.toml declares f32"));
+  EXPECT_TRUE(has(fault(run("def solution(x):\n    return x, x\n")),
+                  "solution() returned 2 tensors, problem.toml declares 1: y"));
+  EXPECT_TRUE(has(fault(run("def solution(x):\n    x.add_(1)\n")), "solution() returned nothing"));
+}
+
+TEST_F(ReferenceFaults, AnOverflowingReferenceHasNoNoise) {
+  const std::string text =
+      fault(run("def solution(x):\n    return x.abs() * 1e38 * 100 + 1e38 * x.abs() * 100\n"));
+  EXPECT_TRUE(has(text, "give the inputs a smaller scale")) << text;
+}
+
+TEST_F(ReferenceFaults, WhatAReferencePrintsDoesNotDisturbTheAnswer) {
+  const auto result = run("def solution(x):\n    print('{\"error\": {}}', flush=True)\n    return x * 2\n");
+  ASSERT_TRUE(result.ok()) << result.error().render();
+  EXPECT_TRUE(result->cases[0].noise[0].exact);
+}
+
+TEST_F(ReferenceFaults, ParametersRankAndWorldCanBeArguments) {
+  const auto result =
+      run("def solution(x, N, rank, world, params, scale=2):\n"
+          "    assert N == params.N == params['N'] == 8 and world == 2\n"
+          "    return x * scale + rank\n");
+  EXPECT_TRUE(result.ok()) << result.error().render();
+}
+
+TEST_F(ReferenceFaults, MakeInputsMakesIrregularInputsAndCountedOutputs) {
+  const std::string toml = R"(name = "route"
+summary = "Rows with a positive first element go to the other rank."
+family = "test"
+worlds = [2]
+dtypes = ["bf16"]
+[params]
+N = 8
+[sizes]
+smoke = { N = 8 }
+small = { N = 16 }
+[[outputs]]
+name = "rows"
+shape = ["?", 4]
+bound = "N"
+count = "n_rows"
+[[outputs]]
+name = "n_rows"
+dtype = "i64"
+shape = [1]
+)";
+  const std::string python = R"(import torch
+import torch.distributed as dist
+
+def make_inputs(rank, world, params, generator, dtype):
+    keep = torch.rand(params.N, generator=generator) < 0.5
+    return {"x": torch.randn(params.N, 4, generator=generator).to(dtype), "keep": keep}
+
+def solution(x, keep):
+    rows = x[keep]
+    n = torch.tensor([rows.shape[0]])
+    dist.barrier()
+    return {"n_rows": n, "rows": rows * 1.5}
+)";
+  const auto result = run(python, toml);
+  ASSERT_TRUE(result.ok()) << result.error().render();
+  const RankResult& rank = result->cases[0].ranks[0];
+  ASSERT_EQ(rank.inputs.size(), 2U);
+  EXPECT_EQ(rank.inputs[0].name, "x");
+  EXPECT_EQ(rank.inputs[1].dtype, DType::kBool);
+  EXPECT_EQ(rank.outputs[0].shape, (std::vector<std::int64_t>{8, 4}));
+  EXPECT_GE(rank.n_rows[0], 0);
+  EXPECT_LE(rank.n_rows[0], 8);
+  EXPECT_EQ(rank.n_rows[1], -1);
+  EXPECT_NE(result->cases[0].ranks[1].n_rows[0] + rank.n_rows[0], 0);
+}
+
+TEST_F(ReferenceFaults, FunctionalCollectivesAreSeenToo) {
+  const auto result =
+      run("import torch.distributed as dist\n"
+          "import torch.distributed._functional_collectives as funcol\n"
+          "def solution(x):\n"
+          "    y = funcol.all_reduce(x, 'sum', dist.group.WORLD)\n"
+          "    return y + 0\n");
+  ASSERT_TRUE(result.ok()) << result.error().render();
+  ASSERT_EQ(result->cases[0].ranks[0].collectives.size(), 1U);
+  EXPECT_EQ(result->cases[0].ranks[0].collectives[0].op, "all_reduce");
+  EXPECT_EQ(result->cases[0].ranks[0].collectives[0].reduce_op, "sum");
+}
+
+TEST_F(ReferenceFaults, TheMachinesFaultsAreNotTheProblems) {
+  ::setenv("ECHOLO_PYTHON", "/nonexistent/python", 1);
+  const auto result = run("def solution(x):\n    return x * 2\n");
+  ::unsetenv("ECHOLO_PYTHON");
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, ErrorKind::kMachine);
+}
+
+}  // namespace
+}  // namespace echolo
