@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-__global__ void ring_sum(const float* mine, float* sum, float* boxes, uint64_t* signal, int count, int pe,
+__global__ void ring_sum(const float* mine, float* sum, float* boxes, uint64_t* signals, int count, int pe,
                          int n) {
   const int next = (pe + 1) % n;
   for (int i = threadIdx.x; i < count; i += blockDim.x) sum[i] = mine[i];
@@ -17,9 +17,9 @@ __global__ void ring_sum(const float* mine, float* sum, float* boxes, uint64_t* 
   const float* passing = mine;
   for (int step = 0; step < n - 1; ++step) {
     float* box = boxes + static_cast<size_t>(step) * count;
-    if (threadIdx.x == 0) nvshmem_signal_wait_until(signal, NVSHMEM_CMP_GE, step + 1);
+    if (threadIdx.x == 0) nvshmem_signal_wait_until(signals + step, NVSHMEM_CMP_EQ, 1);
     __syncthreads();
-    nvshmemx_float_put_signal_block(box, passing, count, signal, step + 1, NVSHMEM_SIGNAL_SET, next);
+    nvshmemx_float_put_signal_block(box, passing, count, signals + step, 1, NVSHMEM_SIGNAL_SET, next);
     for (int i = threadIdx.x; i < count; i += blockDim.x) sum[i] += box[i];
     passing = box;
   }
@@ -38,16 +38,16 @@ int main(int argc, char** argv) {
   cudaMalloc(&sum, count * sizeof(float));
   cudaMemcpy(mine, host.data(), count * sizeof(float), cudaMemcpyHostToDevice);
   float* boxes = static_cast<float*>(nvshmem_malloc(static_cast<size_t>(n) * count * sizeof(float)));
-  uint64_t* signal = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
+  uint64_t* signals = static_cast<uint64_t*>(nvshmem_calloc(n, sizeof(uint64_t)));
   nvshmem_barrier_all();
 
-  ring_sum<<<1, 128>>>(mine, sum, boxes, signal, count, pe, n);
+  ring_sum<<<1, 128>>>(mine, sum, boxes, signals, count, pe, n);
   int wrong = cudaMemcpy(host.data(), sum, count * sizeof(float), cudaMemcpyDeviceToHost) != cudaSuccess;
   for (int i = 0; i < count; ++i) wrong += host[i] != static_cast<float>(n * (n - 1) / 2 + n * (i % 7));
   std::printf("PE %d of %d: %s\n", pe, n, wrong == 0 ? "the sum is right" : "the sum is wrong");
 
   nvshmem_barrier_all();
-  nvshmem_free(signal);
+  nvshmem_free(signals);
   nvshmem_free(boxes);
   cudaFree(sum);
   cudaFree(mine);

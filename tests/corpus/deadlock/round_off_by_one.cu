@@ -8,6 +8,7 @@
 __global__ void rounds(uint64_t* flag, int pe, int n) {
   for (int round = 1; round <= 3; ++round) {
     nvshmemx_signal_op(flag, round, NVSHMEM_SIGNAL_SET, (pe + 1) % n);
+    nvshmem_fence();  // the next round's signal comes after this one
     nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, round + 1);  // <-- deadlock
   }
 }

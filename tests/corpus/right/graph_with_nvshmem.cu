@@ -7,7 +7,7 @@
 
 __global__ void turn(uint64_t* signal, uint64_t* calls, int* sum, int pe, int n) {
   const uint64_t call = *calls + 1;
-  nvshmemx_signal_op(signal, call, NVSHMEM_SIGNAL_SET, (pe + 1) % n);
+  nvshmemx_signal_op(signal, 1, NVSHMEM_SIGNAL_ADD, (pe + 1) % n);
   nvshmem_signal_wait_until(signal, NVSHMEM_CMP_GE, call);
   *sum += static_cast<int>(call);
   *calls = call;

@@ -9,9 +9,9 @@ __global__ void ring(int* slots, uint64_t* signal, int* source, int pe, int n, i
   for (int round = 0; round < rounds; ++round) {
     source[threadIdx.x] = round == 0 ? pe * 100 + threadIdx.x : slots[(round - 1) * blockDim.x + threadIdx.x];
     __syncthreads();
-    nvshmemx_int_put_signal_block(slots + round * blockDim.x, source, blockDim.x, signal, round + 1,
+    nvshmemx_int_put_signal_block(slots + round * blockDim.x, source, blockDim.x, signal + round, 1,
                                   NVSHMEM_SIGNAL_SET, (pe + 1) % n);
-    if (threadIdx.x == 0) nvshmem_signal_wait_until(signal, NVSHMEM_CMP_GE, round + 1);
+    if (threadIdx.x == 0) nvshmem_signal_wait_until(signal + round, NVSHMEM_CMP_EQ, 1);
     __syncthreads();
   }
 }
@@ -21,7 +21,7 @@ int main() {
   const int pe = nvshmem_my_pe(), n = nvshmem_n_pes();
   int wrong = 0;
   int* slots = static_cast<int*>(nvshmem_malloc(n * 64 * sizeof(int)));
-  uint64_t* signal = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
+  uint64_t* signal = static_cast<uint64_t*>(nvshmem_calloc(n, sizeof(uint64_t)));
   int *source = nullptr, h[64];
   cudaMalloc(&source, sizeof(h));
   nvshmem_barrier_all();
