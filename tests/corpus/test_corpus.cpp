@@ -95,13 +95,15 @@ TEST_P(Corpus, GetsItsVerdict) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Corpus, testing::ValuesIn(find_cases(kCorpus)), [](const auto& info) {
-  std::string name = fs::relative(info.param, kCorpus).replace_extension().string();
+std::string test_name(const testing::TestParamInfo<fs::path>& test) {
+  std::string name = fs::relative(test.param, kCorpus).replace_extension().string();
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Corpus, testing::ValuesIn(find_cases(kCorpus)), test_name);
 
 // The reader is a check too: it must refuse what it does not understand.
 TEST(CaseFileTest, RefusesUnknownWords) {
