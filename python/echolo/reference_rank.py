@@ -302,18 +302,6 @@ class Rank:
         padded[:rows] = tensor[:rows]
         return padded, rows
 
-    def _tell_outputs(self, returned, prefix):
-        """For a problem whose outputs are not declared yet: what they are, or null where they are no tensors."""
-        single = isinstance(returned, torch.Tensor)
-        if isinstance(returned, dict):
-            named = list(returned.items())
-        else:
-            named = [("", tensor) for tensor in ([returned] if single else list(returned or ()))]
-        good = bool(named) and all(isinstance(t, torch.Tensor) and t.dtype in DTYPES.values() for _, t in named)
-        outputs = [{"name": str(n), "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in named] if good else None
-        with open(prefix + ".json", "w", encoding="utf-8") as file:
-            json.dump(outputs, file)
-
     def _find_unused(self, number, case, inputs, used, outputs):
         """An input no operation was seen to take is only called unused where changing it changes nothing."""
         flags = torch.tensor([int(name in used) for name in inputs], dtype=torch.int64)
@@ -354,8 +342,6 @@ class Rank:
         # Watching costs time, so it is done to the oracle's call where there is one.
         returned, collectives, seconds, used = self._call(number, case, inputs, "solution",
                                                           None if with_oracle else mode)
-        if self.request.get("probe"):
-            return self._tell_outputs(returned, prefix)
         outputs, n_rows = self._as_outputs(case, returned, wide=False)
         del returned
         save_file({n: t.contiguous().clone() for n, t in inputs.items()}, prefix + ".inputs.safetensors")

@@ -1,5 +1,6 @@
-// The virtual node's engine: modules, kernel launches, warps and one seeded scheduler for all PEs. Everything is
-// single-threaded and depends only on its configuration and the order of calls: same calls, same seed, same run.
+// The virtual node's engine: modules, kernel launches, warps and one seeded scheduler for all PEs. Everything
+// is single-threaded and depends only on its configuration and the order of calls: same calls, same seed,
+// same run.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct MachineConfig {
   Policy policy = Policy::kFair;
   GpuModel gpu;
   bool peers_reachable = true;
-  std::uint64_t spin_budget = 200'000'000;  // warp instructions without any change in memory before `livelock`
+  std::uint64_t spin_budget =
+      200'000'000;  // warp instructions without any change in memory before `livelock`
 };
 
 using ModuleId = std::uint32_t;
@@ -60,8 +62,8 @@ struct LaunchRequest {
   std::uint32_t dynamic_shared = 0;
   std::vector<std::uint8_t> params;
   bool cooperative = false;
-  int call = 0;               // of candidate_run
-  std::string where;          // host source line of the launch, where known
+  int call = 0;       // of candidate_run
+  std::string where;  // host source line of the launch, where known
 };
 
 class Machine {
@@ -73,35 +75,38 @@ class Machine {
   Memory& memory();
   FindingLog& findings();
   const MachineConfig& config() const;
-  std::uint64_t now_ns() const;            // virtual time
-  void advance_to(std::uint64_t ns);       // when nothing is runnable but somebody sleeps until `ns`
+  std::uint64_t now_ns() const;       // virtual time
+  void advance_to(std::uint64_t ns);  // when nothing is runnable but somebody sleeps until `ns`
 
-  // Parses and decodes (cached by content across PEs) and places the module's variables in the PE's memory. Errors
-  // carry source positions: unknown form, undefined device function, no such file.
+  // Parses and decodes (cached by content across PEs) and places the module's variables in the PE's memory.
+  // Errors carry source positions: unknown form, undefined device function, no such file.
   Result<ModuleId> load_module(int pe, const std::string& ptx, const std::string& name);
   Status unload_module(int pe, ModuleId module);
-  // Registers per thread as ptxas counts them (occupancy); where nobody says, 32 + live registers is used.
+  // Registers per thread as ptxas counts them (occupancy); where nobody says, they are estimated from live
+  // ranges.
   void set_register_count(ModuleId module, const std::string& kernel, std::uint32_t registers);
   Result<KernelInfo> kernel_info(ModuleId module, const std::string& kernel) const;
   std::vector<std::string> kernel_names(ModuleId module) const;
   // Address and size of a module variable on this PE.
-  Result<std::pair<std::uint64_t, std::uint64_t>> variable(int pe, ModuleId module, const std::string& name) const;
+  Result<std::pair<std::uint64_t, std::uint64_t>> variable(int pe, ModuleId module,
+                                                           const std::string& name) const;
   // How many blocks of this kernel one SM holds at once (0: can't run).
-  Result<int> blocks_per_sm(ModuleId module, const std::string& kernel, std::uint32_t threads, std::uint32_t dynamic_shared) const;
+  Result<int> blocks_per_sm(ModuleId module, const std::string& kernel, std::uint32_t threads,
+                            std::uint32_t dynamic_shared) const;
 
-  // Error: what a CUDA launch would refuse (too many threads, too much shared memory, cooperative grid too large):
-  // message begins with the cudaError name ("cudaErrorInvalidConfiguration: ...").
+  // Error: what a CUDA launch would refuse (too many threads, too much shared memory, cooperative grid too
+  // large): message begins with the cudaError name ("cudaErrorInvalidConfiguration: ...").
   Result<LaunchId> launch(const LaunchRequest& request);
   bool finished(LaunchId id) const;
   std::uint64_t finished_at_ns(LaunchId id) const;
 
   enum class Progress : std::uint8_t {
-    kRan,      // something executed
-    kIdle,     // no grid is running
-    kAsleep,   // only sleepers (nanosleep): next_wake_ns() says until when
-    kStuck,    // grids run, but every warp waits for something that no warp will do
-    kFaulted,  // a fatal finding was logged; nothing executes any more
-    kLivelock, // the spin budget is used up
+    kRan,       // something executed
+    kIdle,      // no grid is running
+    kAsleep,    // only sleepers (nanosleep): next_wake_ns() says until when
+    kStuck,     // grids run, but every warp waits for something that no warp will do
+    kFaulted,   // a fatal finding was logged; nothing executes any more
+    kLivelock,  // the spin budget is used up
   };
   // Executes at most about `budget` warp instructions; returns early when a grid finishes or nothing can run.
   Progress run(std::uint64_t budget);
@@ -111,13 +116,14 @@ class Machine {
   // A host thread that waits, for the wait graph.
   struct HostWait {
     int pe = 0;
-    bool gone = false;          // the process has ended
-    std::string in;             // "cudaStreamSynchronize", "nvshmem_barrier_all"
-    std::string waits_for;      // "a kernel", "PE 2 to arrive"
+    bool gone = false;      // the process has ended
+    std::string in;         // "cudaStreamSynchronize", "nvshmem_barrier_all"
+    std::string waits_for;  // "a kernel", "PE 2 to arrive"
     Frame where;
   };
-  // After kStuck (and no host can go on) or kLivelock: logs one `deadlock`, `residency`, `barrier-divergence` or
-  // `livelock` finding with the wait graph: who waits where for what, what is there, who could have written it.
+  // After kStuck (and no host can go on) or kLivelock: logs one `deadlock`, `residency`, `barrier-divergence`
+  // or `livelock` finding with the wait graph: who waits where for what, what is there, who could have
+  // written it.
   void explain_stuck(const std::vector<HostWait>& hosts, bool livelock);
 
   // printf and assert output of kernels, per PE; where nothing is set it goes nowhere.

@@ -1,0 +1,214 @@
+// Turns, rounds, virtual time, and what wakes a warp that waits.
+#include <algorithm>
+
+#include "vgpu/core/engine.hpp"
+
+namespace echolo::vgpu {
+namespace {
+
+constexpr std::uint64_t kFairQuantum = 128;
+constexpr std::uint64_t kRandomQuantumMin = 8, kRandomQuantumMax = 256;
+constexpr std::uint64_t kIssuePerSm = 4;  // warp instructions a cycle
+
+bool runs(const CoreWarp& warp) {
+  return std::any_of(warp.groups.begin(), warp.groups.end(),
+                     [](const Group& group) { return group.state == GroupState::kRunnable; });
+}
+
+bool waits_in(const CoreWarp& warp, GroupState a, GroupState b) {
+  return std::any_of(warp.groups.begin(), warp.groups.end(),
+                     [&](const Group& group) { return group.state == a || group.state == b; });
+}
+
+}  // namespace
+
+std::uint64_t Machine::State::to_ns(std::uint64_t cycles) const {
+  const auto khz = static_cast<std::uint64_t>(config.gpu.clock_khz);
+  return cycles / khz * 1'000'000U + cycles % khz * 1'000'000U / khz;
+}
+
+std::uint64_t Machine::State::to_cycles(std::uint64_t ns) const {
+  const auto khz = static_cast<std::uint64_t>(config.gpu.clock_khz);
+  return ns / 1'000'000U * khz + (ns % 1'000'000U * khz + 999'999U) / 1'000'000U;
+}
+
+void Machine::State::make_ready(CoreWarp& warp) {
+  if (warp.ready) return;
+  warp.ready = true;
+  ready.push_back(&warp);
+}
+
+void Machine::State::park(CoreWarp& warp) {
+  if (warp.parked) return;
+  warp.parked = true;
+  parked.push_back(&warp);
+}
+
+void Machine::State::put_to_sleep(CoreWarp& warp, Group& group, std::uint64_t cycle) {
+  group.state = GroupState::kAsleep;
+  group.wake_cycle = cycle;
+  if (warp.asleep) return;
+  warp.asleep = true;
+  sleepers.push_back(&warp);
+}
+
+void Machine::State::forget(CoreWarp& warp) {
+  const auto drop = [&](std::vector<CoreWarp*>& list) { std::erase(list, &warp); };
+  if (warp.parked) drop(parked);
+  if (warp.asleep) drop(sleepers);
+  if (warp.ready) std::erase(ready, &warp);
+  warp.parked = warp.asleep = warp.ready = false;
+}
+
+std::uint64_t Machine::State::next_wake_cycle() const {
+  std::uint64_t first = ~0ULL;
+  for (const CoreWarp* warp : sleepers) {
+    for (const Group& group : warp->groups) {
+      if (group.state == GroupState::kAsleep) first = std::min(first, group.wake_cycle);
+    }
+  }
+  return first;
+}
+
+bool Machine::State::wake_sleepers() {
+  bool any = false;
+  std::size_t kept = 0;
+  for (CoreWarp* warp : sleepers) {
+    bool woke = false;
+    bool more = false;
+    for (Group& group : warp->groups) {
+      if (group.state != GroupState::kAsleep) continue;
+      if (group.wake_cycle <= now_cycles) {
+        group.state = GroupState::kRunnable;
+        woke = true;
+      } else {
+        more = true;
+      }
+    }
+    if (more) {
+      sleepers[kept++] = warp;
+    } else {
+      warp->asleep = false;
+    }
+    if (woke) make_ready(*warp);
+    any = any || woke;
+  }
+  sleepers.resize(kept);
+  return any;
+}
+
+bool Machine::State::wake_parked(bool all_calls) {
+  last_scan = executed;
+  const std::uint64_t changes = memory->changes();
+  bool any = false;
+  std::size_t kept = 0;
+  for (CoreWarp* warp : parked) {
+    bool woke = false;
+    for (Group& group : warp->groups) {
+      if (group.state == GroupState::kSpin) {
+        const auto& watches = group.track.watches;
+        const bool moved = group.track.complete ? std::any_of(watches.begin(), watches.end(), watch_moved)
+                                                : group.parked_changes != changes;
+        if (!moved) continue;
+        group.track.phase = SpinTrack::Phase::kIdle;
+        group.track.next_visit = group.track.visits + 1;
+      } else if (group.state == GroupState::kCall) {
+        if (!all_calls && group.parked_changes == changes && group.parked_progress == call_progress) continue;
+      } else {
+        continue;
+      }
+      group.state = GroupState::kRunnable;
+      woke = true;
+    }
+    if (waits_in(*warp, GroupState::kSpin, GroupState::kCall)) {
+      parked[kept++] = warp;
+    } else {
+      warp->parked = false;
+    }
+    if (woke) make_ready(*warp);
+    any = any || woke;
+  }
+  parked.resize(kept);
+  return any;
+}
+
+std::uint64_t Machine::State::turn(CoreWarp& warp, std::uint64_t quantum) {
+  warp.turn_cycle = now_cycles;
+  warp.turn_used = 0;
+  std::uint64_t left = quantum;
+  while (left > 0 && pick(warp)) {
+    left = execute(warp, left);
+    if (findings.has_fatal()) break;
+  }
+  if (warp.live != 0 && !findings.has_fatal() && !runs(warp)) {
+    settle(warp);
+  }
+  return quantum - left;
+}
+
+Machine::Progress Machine::State::run(std::uint64_t budget) {
+  if (findings.has_fatal()) return Progress::kFaulted;
+  const std::uint64_t started = executed;
+  grid_ended = false;
+  bool retried = false;
+  while (executed - started < budget) {
+    if (ready.empty()) {
+      round_left = 0;
+      wake_sleepers();
+      if (ready.empty()) wake_parked(false);
+      if (ready.empty() && !parked.empty() && !retried) {
+        // Whoever implements device calls may have come on without anybody seeing it.
+        retried = true;
+        wake_parked(true);
+      }
+      if (ready.empty()) {
+        bool idle = true;
+        for (const PeState& pe : pes) idle = idle && pe.grids.empty();
+        if (idle) return executed == started ? Progress::kIdle : Progress::kRan;
+        return sleepers.empty() ? Progress::kStuck : Progress::kAsleep;
+      }
+    }
+    if (round_left == 0) {
+      std::uint64_t sms = 0;
+      for (const PeState& pe : pes) sms += static_cast<std::uint64_t>(pe.sms_in_use);
+      now_cycles += std::max(round_longest, round_executed / (kIssuePerSm * std::max<std::uint64_t>(sms, 1)));
+      round_left = ready.size();
+      round_executed = round_longest = 0;
+      if (!sleepers.empty() && wake_sleepers()) round_left = ready.size();
+    }
+    std::uint64_t quantum = kFairQuantum;
+    if (config.policy == Policy::kRandom) {
+      std::swap(ready.front(), ready[rng.below(ready.size())]);
+      quantum = kRandomQuantumMin + rng.below(kRandomQuantumMax - kRandomQuantumMin + 1);
+    }
+    CoreWarp& warp = *ready.front();
+    ready.pop_front();
+    --round_left;
+    const std::uint64_t progress_before = call_progress;
+    const std::uint64_t used = turn(warp, std::min(quantum, budget - (executed - started)));
+    executed += used;
+    counters.warp_instructions += used;
+    round_executed += used;
+    round_longest = std::max(round_longest, used);
+    if (findings.has_fatal()) return Progress::kFaulted;
+    warp.ready = false;
+    if (warp.core_block->live_threads == 0) {
+      end_block(*warp.core_block);
+      if (grid_ended) return Progress::kRan;
+    } else if (runs(warp)) {
+      make_ready(warp);
+    }
+    if (memory->changes() != seen_changes || call_progress != progress_before) {
+      seen_changes = memory->changes();
+      executed_at_change = executed;
+      retried = false;
+    } else if (executed - executed_at_change > config.spin_budget) {
+      return Progress::kLivelock;
+    }
+    // Looking at all who wait costs about as much as executing a few instructions for each.
+    if (!parked.empty() && executed - last_scan > parked.size() * 4 + 64) wake_parked(false);
+  }
+  return Progress::kRan;
+}
+
+}  // namespace echolo::vgpu
