@@ -15,16 +15,47 @@ from echolo.tensors import dtype_name
 
 # Calls that move whole objects or batches are made of these, so they need no wrapper of their own.
 _NAMES = (
-    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor", "all_gather_single", "gather",
-    "gather_single", "gather_into_tensor", "scatter", "reduce_scatter", "reduce_scatter_tensor",
-    "reduce_scatter_single", "all_to_all", "all_to_all_single", "send", "recv", "isend", "irecv", "barrier",
-    "monitored_barrier", "all_reduce_coalesced", "all_gather_coalesced", "_all_gather_base", "_reduce_scatter_base",
+    "all_reduce",
+    "broadcast",
+    "reduce",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_single",
+    "gather",
+    "gather_single",
+    "gather_into_tensor",
+    "scatter",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "reduce_scatter_single",
+    "all_to_all",
+    "all_to_all_single",
+    "send",
+    "recv",
+    "isend",
+    "irecv",
+    "barrier",
+    "monitored_barrier",
+    "all_reduce_coalesced",
+    "all_gather_coalesced",
+    "_all_gather_base",
+    "_reduce_scatter_base",
 )
 _FUNCTIONAL_NAMES = (
-    "all_reduce", "broadcast", "all_gather_tensor", "all_gather_single", "reduce_scatter_tensor",
-    "reduce_scatter_single", "all_to_all_single", "all_reduce_coalesced", "all_gather_into_tensor_coalesced",
-    "reduce_scatter_tensor_coalesced", "permute_tensor", "all_gather_tensor_autograd",
-    "reduce_scatter_tensor_autograd", "all_to_all_single_autograd",
+    "all_reduce",
+    "broadcast",
+    "all_gather_tensor",
+    "all_gather_single",
+    "reduce_scatter_tensor",
+    "reduce_scatter_single",
+    "all_to_all_single",
+    "all_reduce_coalesced",
+    "all_gather_into_tensor_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "permute_tensor",
+    "all_gather_tensor_autograd",
+    "reduce_scatter_tensor_autograd",
+    "all_to_all_single_autograd",
 )
 _REDUCES = ("reduce",)
 
@@ -140,7 +171,11 @@ class CollectiveWatch:
 
     def _group_size(self, group):
         try:
-            return dist.get_world_size(group) if group is None or isinstance(group, dist.ProcessGroup) else len(group)
+            return (
+                dist.get_world_size(group)
+                if group is None or isinstance(group, dist.ProcessGroup)
+                else len(group)
+            )
         except (TypeError, ValueError, RuntimeError):
             return dist.get_world_size()
 

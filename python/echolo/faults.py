@@ -16,7 +16,13 @@ class ReferenceFault(Exception):
         self.kind = kind
 
     def as_dict(self):
-        return {"kind": self.kind, "message": self.message, "hint": self.hint, "file": self.file, "line": self.line}
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "hint": self.hint,
+            "file": self.file,
+            "line": self.line,
+        }
 
 
 def is_inside(filename, directory):

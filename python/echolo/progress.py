@@ -6,7 +6,9 @@ import struct
 import time
 
 _SLOT = 1024
-_HEADER = struct.Struct("<IId")  # length of the text, generation (odd while being written), time of the phase's start
+_HEADER = struct.Struct(
+    "<IId"
+)  # length of the text, generation (odd while being written), time of the phase's start
 
 
 class Progress:

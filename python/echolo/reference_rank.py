@@ -88,7 +88,11 @@ class Rank:
         self.make_inputs = self._function(module, "make_inputs", required=False)
         self.arguments = self._check_signature()
         store = dist.TCPStore(
-            "127.0.0.1", store_port, self.world, is_master=self.rank == 0, wait_for_workers=False,
+            "127.0.0.1",
+            store_port,
+            self.world,
+            is_master=self.rank == 0,
+            wait_for_workers=False,
             **({"master_listen_fd": listen_fd, "use_libuv": True} if self.rank == 0 else {}),
         )
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world)
@@ -121,7 +125,8 @@ class Rank:
             raise ReferenceFault(
                 f"reference.py defines no function {name}()",
                 near(name, functions) if functions else f"define {name}(...), plain torch.distributed code",
-                self.problem["reference"], 1,
+                self.problem["reference"],
+                1,
             )
         return function
 
@@ -136,12 +141,18 @@ class Rank:
         if not inputs and self.make_inputs is None:
             raise ReferenceFault(
                 "there are no inputs: problem.toml declares none and reference.py defines no make_inputs()",
-                "declare [[inputs]], or define make_inputs(rank, world, params, generator)", self.problem["toml"], 1,
+                "declare [[inputs]], or define make_inputs(rank, world, params, generator)",
+                self.problem["toml"],
+                1,
             )
         arguments = inspect.signature(self.solution).parameters
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in arguments.values()):
-            raise ReferenceFault("solution() must name its arguments, without * or **", "", reference,
-                                 self._line(self.solution))
+            raise ReferenceFault(
+                "solution() must name its arguments, without * or **",
+                "",
+                reference,
+                self._line(self.solution),
+            )
         extras = {"rank", "world", "params", *self.problem["params"]}
         if inputs:
             for name, parameter in arguments.items():
@@ -149,17 +160,24 @@ class Rank:
                     continue
                 raise ReferenceFault(
                     f"solution() takes '{name}', which is no input or parameter of problem.toml",
-                    near(name, [*inputs, *sorted(extras)]), reference, self._line(self.solution),
+                    near(name, [*inputs, *sorted(extras)]),
+                    reference,
+                    self._line(self.solution),
                 )
             for name, spec in inputs.items():
                 if name not in arguments:
-                    raise self._unused(name, spec["line"], f"solution({', '.join(arguments)}) has no such argument")
+                    raise self._unused(
+                        name, spec["line"], f"solution({', '.join(arguments)}) has no such argument"
+                    )
         return list(arguments)
 
     def _unused(self, name, line, why):
-        return ReferenceFault(f"input '{name}' is never used by the reference: {why}",
-                              f"remove the input from problem.toml, or use it in solution()",
-                              self.problem["toml"], line)
+        return ReferenceFault(
+            f"input '{name}' is never used by the reference: {why}",
+            "remove the input from problem.toml, or use it in solution()",
+            self.problem["toml"],
+            line,
+        )
 
     def _draw_inputs(self, case):
         seed, call = case["seed"], case["call"]
@@ -188,14 +206,23 @@ class Rank:
             raise ReferenceFault("make_inputs() must return a dictionary of tensors by name", "", path, line)
         for name, tensor in drawn.items():
             if not isinstance(tensor, torch.Tensor) or tensor.dtype not in DTYPES.values():
-                raise ReferenceFault(f"make_inputs() returned something else than a tensor as '{name}'", "", path, line)
+                raise ReferenceFault(
+                    f"make_inputs() returned something else than a tensor as '{name}'", "", path, line
+                )
         declared = {info["name"]: info for info in case["inputs"][self.rank]}
         if not declared:
-            unknown = [a for a in self.arguments
-                       if a not in drawn and a not in {"rank", "world", "params", *self.problem["params"]}]
+            unknown = [
+                a
+                for a in self.arguments
+                if a not in drawn and a not in {"rank", "world", "params", *self.problem["params"]}
+            ]
             if unknown:
-                raise ReferenceFault(f"solution() takes '{unknown[0]}', which make_inputs() does not return",
-                                     near(unknown[0], drawn), self.problem["reference"], self._line(self.solution))
+                raise ReferenceFault(
+                    f"solution() takes '{unknown[0]}', which make_inputs() does not return",
+                    near(unknown[0], drawn),
+                    self.problem["reference"],
+                    self._line(self.solution),
+                )
             for name in drawn:
                 if name not in self.arguments:
                     fault = self._unused(name, line, "solution() has no such argument")
@@ -205,21 +232,32 @@ class Rank:
             return drawn
         if set(drawn) != set(declared):
             raise ReferenceFault(
-                f"make_inputs() returned {', '.join(drawn)}, problem.toml declares {', '.join(declared)}", "", path, line)
+                f"make_inputs() returned {', '.join(drawn)}, problem.toml declares {', '.join(declared)}",
+                "",
+                path,
+                line,
+            )
         for name, info in declared.items():
             tensor = drawn[name]
             if list(tensor.shape) != info["shape"] or tensor.dtype != DTYPES[info["dtype"]]:
                 raise ReferenceFault(
                     f"make_inputs() made '{name}' as {dtype_name(tensor.dtype)} {list(tensor.shape)} on rank {self.rank}, "
-                    f"problem.toml declares {info['dtype']} {info['shape']}", "", path, line)
+                    f"problem.toml declares {info['dtype']} {info['shape']}",
+                    "",
+                    path,
+                    line,
+                )
         return {name: drawn[name] for name in declared}
 
     def _call(self, number, case, tensors, phase, mode=None):
         """solution() on copies of `tensors`; (what it returned, the collectives it issued, seconds)."""
         values = {**case["params"], "rank": self.rank, "world": self.world, "params": Params(case["params"])}
         copies = {name: tensor.clone() for name, tensor in tensors.items()}
-        arguments = {name: copies.get(name, values.get(name)) for name in self.arguments
-                     if name in copies or name in values}
+        arguments = {
+            name: copies.get(name, values.get(name))
+            for name in self.arguments
+            if name in copies or name in values
+        }
         self.watch.on_tensor = mode.note if mode is not None else None
         self._barrier.wait()
         self.progress.begin(self.rank, phase, number)
@@ -249,16 +287,30 @@ class Rank:
             returned = (returned,)
         if isinstance(returned, dict):
             if set(returned) != set(names):
-                raise ReferenceFault(f"solution() returned {', '.join(map(str, returned)) or 'an empty dictionary'}, "
-                                     f"problem.toml declares {', '.join(names)}", "", path, line)
+                raise ReferenceFault(
+                    f"solution() returned {', '.join(map(str, returned)) or 'an empty dictionary'}, "
+                    f"problem.toml declares {', '.join(names)}",
+                    "",
+                    path,
+                    line,
+                )
             returned = tuple(returned[name] for name in names)
         if not isinstance(returned, (tuple, list)) or not all(isinstance(t, torch.Tensor) for t in returned):
             what = "nothing" if returned is None else f"a {type(returned).__name__}"
-            raise ReferenceFault(f"solution() returned {what}, not the declared outputs {', '.join(names)}",
-                                 "return a tensor, a tuple in the order of [[outputs]], or a dictionary", path, line)
+            raise ReferenceFault(
+                f"solution() returned {what}, not the declared outputs {', '.join(names)}",
+                "return a tensor, a tuple in the order of [[outputs]], or a dictionary",
+                path,
+                line,
+            )
         if len(returned) != len(names):
-            raise ReferenceFault(f"solution() returned {len(returned)} tensors, problem.toml declares {len(names)}: "
-                                 f"{', '.join(names)}", "", path, line)
+            raise ReferenceFault(
+                f"solution() returned {len(returned)} tensors, problem.toml declares {len(names)}: "
+                f"{', '.join(names)}",
+                "",
+                path,
+                line,
+            )
         by_name = {name: tensor.detach() for name, tensor in zip(names, returned)}
         outputs, n_rows = {}, []
         for info, spec in zip(case["outputs"][self.rank], specs, strict=True):
@@ -277,30 +329,69 @@ class Rank:
                 raise ReferenceFault(
                     f"float64 inputs give output '{name}' as {dtype_name(tensor.dtype)}, so there is no oracle in float64",
                     "take dtypes from the inputs, as in dtype=a.dtype, and convert nothing to a fixed type",
-                    self.problem["reference"], self._line(self.solution))
+                    self.problem["reference"],
+                    self._line(self.solution),
+                )
             tensor = tensor.to(torch.float64)
         elif tensor.dtype != declared:
-            raise ReferenceFault(f"output '{name}' is {dtype_name(tensor.dtype)} on rank {self.rank}, "
-                                 f"problem.toml declares {info['dtype']}", "", toml, line)
+            raise ReferenceFault(
+                f"output '{name}' is {dtype_name(tensor.dtype)} on rank {self.rank}, "
+                f"problem.toml declares {info['dtype']}",
+                "",
+                toml,
+                line,
+            )
         shape, bound = list(tensor.shape), info["shape"]
         if not spec["count"]:
             if shape != bound:
-                raise ReferenceFault(f"output '{name}' has shape {shape} on rank {self.rank}, problem.toml declares "
-                                     f"{bound} ({spec['shape_text']})", "", toml, line)
+                raise ReferenceFault(
+                    f"output '{name}' has shape {shape} on rank {self.rank}, problem.toml declares "
+                    f"{bound} ({spec['shape_text']})",
+                    "",
+                    toml,
+                    line,
+                )
             return tensor, -1
         count = by_name[spec["count"]]
         if count.numel() != 1:
             raise ReferenceFault(f"the count '{spec['count']}' must hold one element", "", toml, line)
         rows = int(count.item())
         if rows < 0 or rows > bound[0]:
-            raise ReferenceFault(f"output '{name}' has {rows} valid rows on rank {self.rank}, its bound is {bound[0]}",
-                                 "", toml, line)
+            raise ReferenceFault(
+                f"output '{name}' has {rows} valid rows on rank {self.rank}, its bound is {bound[0]}",
+                "",
+                toml,
+                line,
+            )
         if not shape or shape[1:] != bound[1:] or shape[0] not in (rows, bound[0]):
-            raise ReferenceFault(f"output '{name}' has shape {shape} on rank {self.rank}, problem.toml and its count "
-                                 f"ask for {[rows, *bound[1:]]}", "", toml, line)
+            raise ReferenceFault(
+                f"output '{name}' has shape {shape} on rank {self.rank}, problem.toml and its count "
+                f"ask for {[rows, *bound[1:]]}",
+                "",
+                toml,
+                line,
+            )
         padded = torch.zeros(bound, dtype=tensor.dtype)
         padded[:rows] = tensor[:rows]
         return padded, rows
+
+    def _tell_outputs(self, returned, prefix):
+        """For a problem whose outputs are not declared yet: what they are, or null where they are no tensors."""
+        single = isinstance(returned, torch.Tensor)
+        if isinstance(returned, dict):
+            named = list(returned.items())
+        else:
+            named = [("", tensor) for tensor in ([returned] if single else list(returned or ()))]
+        good = bool(named) and all(
+            isinstance(t, torch.Tensor) and t.dtype in DTYPES.values() for _, t in named
+        )
+        outputs = (
+            [{"name": str(n), "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in named]
+            if good
+            else None
+        )
+        with open(prefix + ".json", "w", encoding="utf-8") as file:
+            json.dump(outputs, file)
 
     def _find_unused(self, number, case, inputs, used, outputs):
         """An input no operation was seen to take is only called unused where changing it changes nothing."""
@@ -340,8 +431,11 @@ class Rank:
         mode = OperationWatch() if watched else None
         with_oracle = self.request["oracle"]
         # Watching costs time, so it is done to the oracle's call where there is one.
-        returned, collectives, seconds, used = self._call(number, case, inputs, "solution",
-                                                          None if with_oracle else mode)
+        returned, collectives, seconds, used = self._call(
+            number, case, inputs, "solution", None if with_oracle else mode
+        )
+        if self.request.get("probe"):
+            return self._tell_outputs(returned, prefix)
         outputs, n_rows = self._as_outputs(case, returned, wide=False)
         del returned
         save_file({n: t.contiguous().clone() for n, t in inputs.items()}, prefix + ".inputs.safetensors")
@@ -351,16 +445,23 @@ class Rank:
             oracle, oracle_rows = self._as_outputs(case, returned, wide=True)
             del returned
             if oracle_rows != n_rows:
-                raise ReferenceFault(f"the in-type reference and the float64 oracle disagree about how many rows are valid",
-                                     "let counts depend on integer inputs only", self.problem["reference"],
-                                     self._line(self.solution))
+                raise ReferenceFault(
+                    "the in-type reference and the float64 oracle disagree about how many rows are valid",
+                    "let counts depend on integer inputs only",
+                    self.problem["reference"],
+                    self._line(self.solution),
+                )
             save_file(oracle, prefix + ".oracle.safetensors")
         if watched:
             self.flops[key] = int(mode.flops)
             self._find_unused(number, case, inputs, used, outputs)
         result = {
-            "inputs": [{"name": n, "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in inputs.items()],
-            "outputs": [{"name": n, "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in outputs.items()],
+            "inputs": [
+                {"name": n, "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in inputs.items()
+            ],
+            "outputs": [
+                {"name": n, "dtype": dtype_name(t.dtype), "shape": list(t.shape)} for n, t in outputs.items()
+            ],
             "n_rows": n_rows,
             "collectives": collectives,
             "flops": self.flops[key],
@@ -371,5 +472,8 @@ class Rank:
 
 
 def _same(a, b):
-    return torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)) if a.dim() else bool(
-        torch.equal(a, b))
+    return (
+        torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+        if a.dim()
+        else bool(torch.equal(a, b))
+    )

@@ -27,7 +27,7 @@ def _python_path():
     sys.path.insert(0, os.path.dirname(here))
 
 
-def _write_json(path, value):
+def write_json(path, value):
     scratch = f"{path}.tmp.{os.getpid()}"
     with open(scratch, "w", encoding="utf-8") as file:
         json.dump(value, file)
@@ -85,13 +85,21 @@ class Run:
                 Rank(self.request, rank, self.progress, self.barrier).run(port, listen_fd)
                 code = 0
             except ReferenceFault as fault:
-                _write_json(self._path(rank, "fault"), {**fault.as_dict(), "time": time.monotonic()})
+                write_json(self._path(rank, "fault"), {**fault.as_dict(), "time": time.monotonic()})
             except BaseException as error:
                 full = "".join(traceback.format_exception(error))
                 hint = "free some disk space" if "No space left" in str(error) else ""
-                _write_json(self._path(rank, "fault"),
-                            {"kind": "machine", "message": f"the reference runner failed on rank {rank}: {error}\n{full}",
-                             "hint": hint, "file": "", "line": 0, "time": time.monotonic()})
+                write_json(
+                    self._path(rank, "fault"),
+                    {
+                        "kind": "machine",
+                        "message": f"the reference runner failed on rank {rank}: {error}\n{full}",
+                        "hint": hint,
+                        "file": "",
+                        "line": 0,
+                        "time": time.monotonic(),
+                    },
+                )
             if code != 0:
                 # Leaving would make the other ranks fail for a reason that is not theirs.
                 self.progress.begin(rank, "failed")
@@ -146,12 +154,20 @@ class Run:
 
     def _died(self, died):
         rank, status = min(died.items())
-        how = (f"was killed by signal {os.WTERMSIG(status)} ({signal.Signals(os.WTERMSIG(status)).name})"
-               if os.WIFSIGNALED(status) else f"left with exit code {os.WEXITSTATUS(status)}")
+        how = (
+            f"was killed by signal {os.WTERMSIG(status)} ({signal.Signals(os.WTERMSIG(status)).name})"
+            if os.WIFSIGNALED(status)
+            else f"left with exit code {os.WEXITSTATUS(status)}"
+        )
         state, _ = self.progress.read(rank)
         hint = "memory may have run out: try a smaller size" if status == signal.SIGKILL else ""
-        return {"kind": "usage", "message": f"rank {rank} of the reference {how}, {_doing(state)}", "hint": hint,
-                "file": self.request["problem"]["reference"], "line": 0}
+        return {
+            "kind": "usage",
+            "message": f"rank {rank} of the reference {how}, {_doing(state)}",
+            "hint": hint,
+            "file": self.request["problem"]["reference"],
+            "line": 0,
+        }
 
     def _hang(self, states):
         alive = [pid for rank, pid in self.children.items() if rank not in self.exited]
@@ -166,9 +182,13 @@ class Run:
                 first = (file, line)
             lines.append(f"  rank {rank}: {_doing(state)}{where}")
         limit = self.request["limit_s"]
-        return {"kind": "usage", "file": first[0] or self.request["problem"]["reference"], "line": first[1],
-                "message": f"the reference did not finish within {limit:g} s\n" + "\n".join(lines),
-                "hint": "every rank must issue the same collectives in the same order; --timeout raises the limit"}
+        return {
+            "kind": "usage",
+            "file": first[0] or self.request["problem"]["reference"],
+            "line": first[1],
+            "message": f"the reference did not finish within {limit:g} s\n" + "\n".join(lines),
+            "hint": "every rank must issue the same collectives in the same order; --timeout raises the limit",
+        }
 
     def _where(self, rank):
         try:
@@ -213,36 +233,43 @@ def _doing(state):
     return "in solution(), before its first collective"
 
 
+def import_packages():
+    """Imports, before any rank is forked, what all ranks need; the answer's error, or None."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ["TORCH_CPP_LOG_LEVEL"] = "FATAL"
+    try:
+        import echolo.reference_rank  # noqa: F401
+    except ImportError as error:
+        return {
+            "kind": "machine",
+            "message": f"{sys.executable} cannot import what a reference needs: {error}",
+            "hint": "./run.sh makes the environment anew",
+            "file": "",
+            "line": 0,
+        }
+    return None
+
+
 def main():
     _python_path()
     request = json.load(sys.stdin)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    os.environ["TORCH_CPP_LOG_LEVEL"] = "FATAL"
     answer = {}
-    try:
-        import safetensors.torch  # noqa: F401  (imported before the fork, for all ranks)
+    error = import_packages()
+    if error is None:
         import torch
-        import torch.distributed._functional_collectives  # noqa: F401
-        import torch.utils.flop_counter  # noqa: F401
 
-        import echolo.reference_rank  # noqa: F401
-    except ImportError as error:
-        answer["error"] = {"kind": "machine", "message": f"{sys.executable} cannot import what a reference needs: {error}",
-                           "hint": "./run.sh makes the environment anew", "file": "", "line": 0}
-        _write_json(request["result"], answer)
-        return 3
-    # Whatever a reference prints is for people; standard output stays clean.
-    os.dup2(2, 1)
-    answer["versions"] = {"python": sys.version.split()[0], "torch": torch.__version__}
-    run = Run(request)
-    try:
-        run.start()
-        error = run.supervise()
-    finally:
-        run.stop()
+        # Whatever a reference prints is for people; standard output stays clean.
+        os.dup2(2, 1)
+        answer["versions"] = {"python": sys.version.split()[0], "torch": torch.__version__}
+        run = Run(request)
+        try:
+            run.start()
+            error = run.supervise()
+        finally:
+            run.stop()
     if error is not None:
         answer["error"] = error
-    _write_json(request["result"], answer)
+    write_json(request["result"], answer)
     if error is None:
         return 0
     return 3 if error["kind"] == "machine" else 1

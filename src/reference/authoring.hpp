@@ -22,9 +22,12 @@ Result<LintReport> problem_lint(const std::string& directory, const std::string&
 std::string render(const LintReport& report);
 nlohmann::json to_json(const LintReport& report);
 
-// Writes problem.toml and reference.py into `directory` (made; must not hold either). `from` is empty or
-// "script.py:function": the function is copied with what it needs of its file, its arguments become the
-// inputs. Returns the paths written. Errors: exists already, no such script or function.
-Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& from = {});
+// Writes problem.toml and reference.py into `directory` (made; must not hold either), after lint has passed
+// on them. `from` is empty or "script.py:function": the function is copied with what it needs of its file,
+// its tensor arguments become inputs, and shapes that it accepts are found by running it on two ranks.
+// Returns the paths written. Errors (kUsage): exists already, no such script or function, no shapes found;
+// nothing is written then.
+Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& cache_directory,
+                                             const std::string& from = {});
 
 }  // namespace echolo
