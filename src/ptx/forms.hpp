@@ -52,4 +52,10 @@ std::optional<CompiledOpcode> compile_opcode(std::string_view mnemonic,
 std::optional<FormError> check_operands(const Form& form, std::span<const Register> registers,
                                         Instruction& instruction);
 
+// Checks that registers have the size that the instruction's types ask for; the rest of check_operands.
+std::optional<FormError> check_widths(std::span<const Register> registers, const Instruction& instruction);
+// Checks that matrix fragments have as many registers as shape and types ask for; likewise a part of
+// check_operands.
+std::optional<FormError> check_fragments(std::span<const Register> registers, const Instruction& instruction);
+
 }  // namespace echolo::ptx

@@ -123,7 +123,6 @@ Token Lexer::scan() {
 }
 
 std::optional<Literal> parse_literal(std::string_view text) {
-  Literal literal;
   if (text.size() >= 2 && text[0] == '0') {
     const char kind = text[1];
     const bool single = kind == 'f' || kind == 'F';

@@ -150,7 +150,8 @@ std::optional<FormError> check_operands(const Form& form, std::span<const Regist
   }
   instruction.n_destinations = static_cast<std::uint8_t>(n_destinations);
   narrow_literals(instruction);
-  return std::nullopt;
+  if (std::optional<FormError> error = check_widths(registers, instruction)) return error;
+  return check_fragments(registers, instruction);
 }
 
 }  // namespace echolo::ptx

@@ -61,6 +61,11 @@ bool Parser::parse_register_component(const Token& name, const Symbol& symbol, O
 bool Parser::parse_special(const Token& name, Operand& operand) {
   std::string_view component;
   if (lexer_.peek().kind == TokenKind::kDotted) component = lexer_.next().text;
+  // The fourth component of the vectors of three is always zero.
+  if (component == "w" && find_special_register(name.text, "x")) {
+    operand.kind = OperandKind::kImmediate;
+    return true;
+  }
   const std::optional<SpecialRegister> special = find_special_register(name.text, component);
   if (!special) {
     std::string full = printable(name.text);

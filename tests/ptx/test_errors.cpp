@@ -96,7 +96,7 @@ TEST(PtxErrors, Instructions) {
       {kernel("bra;"), 10, "takes 1 operand, here are 0"},
       {kernel("add.u32 %r1, %r2, %r99;"), 10, "'%r99' is not declared"},
       {kernel("add.u32 %r1, %r2, x;"), 10, "'x' is not declared"},
-      {kernel("mov.u32 %r1, %tid.w;"), 10, "'%tid.w' is not declared"},
+      {kernel("mov.u32 %r1, %tid.q;"), 10, "'%tid.q' is not declared"},
       {kernel("add.u32 3, %r2, %r1;"), 10, "operand 1 of 'add.u32' must be a register"},
       {kernel("add.u32 %r1, %r2, %p1;"), 10, "must be a register that is no predicate"},
       {kernel("add.u32 %r1, %r2, [%rd1];"), 10, "operand 3 of 'add.u32' must be"},
@@ -132,6 +132,33 @@ TEST(PtxErrors, Instructions) {
       {kernel(std::string(300, '{')), 10, "blocks are nested too deeply"},
       {kernel("mov.u32 %r1, 0fzz;"), 10, "no number that fits"},
       {kernel("ld.global.u32 %r1, [1.5];"), 10, "an address must be an integer"},
+  });
+}
+
+TEST(PtxErrors, RegistersOfTheWrongSize) {
+  expect_errors({
+      {kernel("add.u64 %rd1, %rd2, %r1;"), 10, "register '%r1' has 32 bits, where 'add' wants 64"},
+      {kernel("mul.wide.u32 %r1, %r2, 4;"), 10, "'mul' wants 64"},
+      {kernel("mad.wide.u32 %rd1, %r2, 4, %r1;"), 10, "'mad' wants 64"},
+      {kernel("shl.b64 %rd1, %rd2, %rd3;"), 10, "'shl' wants 32"},
+      {kernel("setp.eq.u32 %r1, %r2, %r3;"), 10, "'setp' wants 1"},
+      {kernel("ld.global.u64 %r1, [%rd1];"), 10, "'ld' wants 64 or more"},
+      {kernel("ld.global.v2.u64 {%rd1, %r1}, [%rd1];"), 10, "'ld' wants 64 or more"},
+      {kernel("ld.global.u32 %r1, [%r2];"), 10, "the address register '%r2' has 32 bits"},
+      {kernel("st.shared.u32 [%rs1], %r2;"), 10, "the address register '%rs1' has 16 bits"},
+      {kernel("ld.global.u32 %p1, [%rd1];"), 10, "'ld' wants 32"},
+      {kernel("cvt.u64.u32 %rd1, %rs1;"), 10, "'cvt' wants 32 or more"},
+      {kernel("mov.b64 {%r1, %rd1}, %rd2;"), 10, "'mov' wants 32"},
+      {kernel("atom.global.add.u32 %r1, [%rd1], %rd2;"), 10, "'atom' wants 32"},
+      {kernel("set.eq.u32.f64 %r1, %f1, %f2;"), 10, "'set' wants 64"},
+      {kernel("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, "
+              "{%f1,%f2};"),
+       10, "operand 1 of 'mma' must name 4 registers for this shape and type, here are 2"},
+      {kernel("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1,%fd2}, {%f1}, {%fd3}, {%fd1,%fd2};"), 10,
+       "operand 2 of 'mma' must be of 64-bit registers"},
+      {kernel("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2}, [%r5];"), 10, "must name 4 registers"},
+      {kernel("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1}, %rd1, %rd2, %p1, 1, 1, 0, 1;"), 10,
+       "must name 4 registers"},
   });
 }
 

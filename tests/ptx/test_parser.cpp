@@ -110,6 +110,7 @@ TEST(PtxParser, Operands) {
 
   EXPECT_EQ(one("mov.u32 %r1, %envreg2;").operands[1].value, 2);
   EXPECT_EQ(one("mov.u32 %r1, %cluster_ctaid.z;").operands[1].special, SpecialReg::kClusterCtaidZ);
+  EXPECT_EQ(one("mov.u32 %r1, %tid.w;").operands[1].kind, OperandKind::kImmediate);
   EXPECT_EQ(one("mov.u64 %rd1, %pm3_64;").operands[1].value, 67);
 }
 
