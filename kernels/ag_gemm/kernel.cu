@@ -37,16 +37,14 @@ using bf16 = __nv_bfloat16;
 
 struct State {
   void* gathered;     // symmetric [2][M][K]: the peers' rows of A, for odd and for even calls
-  void* staged;       // symmetric [2][M / n_pes][K]: this PE's own rows where peers get them (pull only)
-  uint64_t* arrived;  // symmetric [n_pes][chunks]: last call for which that chunk of `gathered` is here
-  uint64_t*
-      ready;  // symmetric [n_pes][chunks]: last call for which that PE has staged that chunk (pull only)
-  uint64_t* calls;  // device [blocks]: calls that this block has completed
+  void* staged;       // symmetric [2][M / n_pes][K]: this PE's own rows, where peers get them (pull only)
+  uint64_t* arrived;  // symmetric [2][n_pes][chunks]: last odd or even call whose chunk is in `gathered`
+  uint64_t* ready;    // symmetric [2][n_pes][chunks]: last odd or even call whose chunk is staged (pull only)
+  uint64_t* calls;    // device [blocks]: calls that this block has completed
   int blocks;
 };
 
-// --- One tile of a product
-// -------------------------------------------------------------------------------------------
+// --- One tile of a product ---
 
 template <typename T>
 constexpr int kVec = 16 / sizeof(T);
@@ -210,8 +208,7 @@ __device__ void copy(void* to, const void* from, int64_t count) {
     static_cast<V*>(to)[i] = static_cast<const V*>(from)[i];
 }
 
-// --- The kernel
-// ------------------------------------------------------------------------------------------------------
+// --- The kernel ---
 
 template <typename T>
 __global__ void __launch_bounds__(KNOB_THREADS)
@@ -219,7 +216,9 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   extern __shared__ __align__(16) char shared[];
   const int shard = m / n_pes, chunks = (shard + kChunkRows - 1) / kChunkRows;
   const uint64_t call = s.calls[blockIdx.x] + 1;
-  T* gathered = static_cast<T*>(s.gathered) + (call & 1) * m * k;
+  const int64_t parity = call & 1, flags = parity * n_pes * chunks;
+  uint64_t *arrived = s.arrived + flags, *ready = s.ready + flags;
+  T* gathered = static_cast<T*>(s.gathered) + parity * m * k;
   auto rows_of = [&](int chunk) { return min(kChunkRows, shard - chunk * kChunkRows); };
   auto offset = [&](int src, int chunk) { return (int64_t{src} * shard + int64_t{chunk} * kChunkRows) * k; };
 
@@ -227,11 +226,11 @@ __global__ void __launch_bounds__(KNOB_THREADS)
     for (int i = blockIdx.x; i < (n_pes - 1) * chunks; i += KNOB_COMM_BLOCKS) {
       const int chunk = i % chunks, to = (pe + 1 + i / chunks) % n_pes;
       nvshmemx_putmem_signal_block(gathered + offset(pe, chunk), a + offset(0, chunk),
-                                   int64_t{rows_of(chunk)} * k * sizeof(T), s.arrived + pe * chunks + chunk,
+                                   int64_t{rows_of(chunk)} * k * sizeof(T), arrived + pe * chunks + chunk,
                                    call, NVSHMEM_SIGNAL_SET, to);
     }
   } else if (blockIdx.x < KNOB_COMM_BLOCKS) {
-    T* staged = static_cast<T*>(s.staged) + (call & 1) * shard * k;
+    T* staged = static_cast<T*>(s.staged) + parity * shard * k;
     for (int chunk = blockIdx.x; chunk < chunks; chunk += KNOB_COMM_BLOCKS) {
       const int64_t from = offset(0, chunk), elements = int64_t{rows_of(chunk)} * k;
       if (reinterpret_cast<uintptr_t>(a) % 16 == 0 && k % kVec<T> == 0) {
@@ -242,19 +241,19 @@ __global__ void __launch_bounds__(KNOB_THREADS)
       __syncthreads();
       if (threadIdx.x < n_pes && threadIdx.x != pe) {
         __threadfence_system();  // the whole block's stores come before the signal
-        nvshmemx_signal_op(s.ready + pe * chunks + chunk, call, NVSHMEM_SIGNAL_SET, threadIdx.x);
+        nvshmemx_signal_op(ready + pe * chunks + chunk, call, NVSHMEM_SIGNAL_SET, threadIdx.x);
       }
     }
     for (int i = blockIdx.x; i < (n_pes - 1) * chunks; i += KNOB_COMM_BLOCKS) {
       const int chunk = i % chunks, src = (pe + n_pes - 1 - i / chunks) % n_pes;
-      if (threadIdx.x == 0) nvshmem_signal_wait_until(s.ready + src * chunks + chunk, NVSHMEM_CMP_GE, call);
+      if (threadIdx.x == 0) nvshmem_signal_wait_until(ready + src * chunks + chunk, NVSHMEM_CMP_GE, call);
       __syncthreads();
       nvshmemx_getmem_block(gathered + offset(src, chunk), staged + offset(0, chunk),
                             int64_t{rows_of(chunk)} * k * sizeof(T), src);
       __syncthreads();
       if (threadIdx.x == 0) {
         __threadfence_system();
-        nvshmemx_signal_op(s.arrived + src * chunks + chunk, call, NVSHMEM_SIGNAL_SET, pe);
+        nvshmemx_signal_op(arrived + src * chunks + chunk, call, NVSHMEM_SIGNAL_SET, pe);
       }
     }
   } else {
@@ -265,7 +264,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
       const int src = (pe + n_pes - t / (tiles_m * tiles_n)) % n_pes;
       const int row = t / tiles_n % tiles_m * kTileM, col = t % tiles_n * kTileN;
       if (src != pe && threadIdx.x == 0) {
-        nvshmem_signal_wait_until(s.arrived + src * chunks + row / kChunkRows, NVSHMEM_CMP_GE, call);
+        nvshmem_signal_wait_until(arrived + src * chunks + row / kChunkRows, NVSHMEM_CMP_GE, call);
       }
       __syncthreads();
       const T* rows_a = src == pe ? a : gathered + offset(src, 0);
@@ -280,8 +279,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   if (threadIdx.x == 0) s.calls[blockIdx.x] = call;
 }
 
-// --- The candidate
-// ---------------------------------------------------------------------------------------------------
+// --- The candidate ---
 
 template <typename T>
 static int resident_blocks() {
@@ -298,7 +296,7 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   auto* s = new State{};
   const bool f32 = launch.dtype == echolo::DType::kF32;
   const int64_t m = launch.param("M"), n = launch.param("N"), k = launch.param("K"), shard = m / launch.n_pes;
-  const int64_t flags = launch.n_pes * ((shard + kChunkRows - 1) / kChunkRows) * sizeof(uint64_t);
+  const int64_t flags = 2 * launch.n_pes * ((shard + kChunkRows - 1) / kChunkRows) * sizeof(uint64_t);
   const int64_t tiles = launch.n_pes * ((shard + kTileM - 1) / kTileM) * ((n + kTileN - 1) / kTileN);
   // Blocks wait for each other and for other PEs, so all must be resident at once.
   const int resident = f32 ? resident_blocks<float>() : resident_blocks<bf16>();

@@ -31,10 +31,11 @@ struct Peers {
 };
 
 struct State {
-  char* boxes;        // symmetric [2][n_pes][slot]: what each PE contributes, for odd and for even calls
-  uint64_t* arrived;  // symmetric [chunks][n_pes]: the last call for which that PE's chunk is there
-  uint64_t* calls;    // device [blocks]: calls that this block has completed
-  int64_t slot;       // elements of one contribution, rounded up to whole vectors
+  char* boxes;  // symmetric [2][n_pes][slot]: what each PE contributes, for odd and for even calls
+  uint64_t*
+      arrived;  // symmetric [2][chunks][n_pes]: the last odd or even call for which that PE's chunk is there
+  uint64_t* calls;  // device [blocks]: calls that this block has completed
+  int64_t slot;     // elements of one contribution, rounded up to whole vectors
   int blocks;
   bool pull;
   Peers peers;
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   constexpr int64_t kChunk = KNOB_CHUNK / sizeof(T);
   const int64_t chunks = (n + kChunk - 1) / kChunk;
   const uint64_t call = s.calls[blockIdx.x] + 1;
-  const int64_t parity = (call & 1) * n_pes * s.slot;
+  const int64_t parity = (call & 1) * n_pes * s.slot, flags = (call & 1) * chunks * n_pes;
   const bool vectors = (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y)) % 16 == 0;
 
   __shared__ const T* from[kMaxPes];
@@ -98,14 +99,14 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   // First this block's share of the sending, without a wait in between ...
   for (int64_t c = blockIdx.x; c < chunks; c += gridDim.x) {
     const int64_t lo = c * kChunk, hi = min(n, lo + kChunk);
-    uint64_t* flag = s.arrived + c * n_pes + pe;
+    uint64_t* flag = s.arrived + flags + c * n_pes + pe;
     if (s.pull) {
       const int64_t whole = vectors ? hi - (hi - lo) % kVec : lo;
       copy<T, kVec>(mine, x, lo, whole);
       copy<T, 1>(mine, x, whole, hi);
       __syncthreads();  // the release below covers the whole block's stores
       if (threadIdx.x < n_pes && threadIdx.x != pe) {
-        release_store(s.peers.arrived[threadIdx.x] + c * n_pes + pe, call);
+        release_store(s.peers.arrived[threadIdx.x] + flags + c * n_pes + pe, call);
       }
     } else {
       for (int d = 1; d < n_pes; ++d) {
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   for (int64_t c = blockIdx.x; c < chunks; c += gridDim.x) {
     const int64_t lo = c * kChunk, hi = min(n, lo + kChunk);
     if (threadIdx.x < n_pes && threadIdx.x != pe) {
-      uint64_t* flag = s.arrived + c * n_pes + threadIdx.x;
+      uint64_t* flag = s.arrived + flags + c * n_pes + threadIdx.x;
       if (s.pull) {
         while (acquire_load(flag) < call) {
         }
@@ -148,14 +149,14 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   auto* s = new State{};
   const bool f32 = launch.dtype == echolo::DType::kF32;
   const int64_t bytes = f32 ? 4 : 2, vec = 16 / bytes, n = launch.param("N");
-  const int64_t chunks = (n * bytes + KNOB_CHUNK - 1) / KNOB_CHUNK;
+  const int64_t flags = 2 * ((n * bytes + KNOB_CHUNK - 1) / KNOB_CHUNK) * launch.n_pes * sizeof(uint64_t);
   s->slot = (n + vec - 1) / vec * vec;
   // A block waits for blocks of other PEs, so all blocks must be resident at once.
   s->blocks = std::min(KNOB_BLOCKS, f32 ? resident_blocks<float>() : resident_blocks<__nv_bfloat16>());
   s->boxes = static_cast<char*>(nvshmem_malloc(2 * launch.n_pes * s->slot * bytes));
-  s->arrived = static_cast<uint64_t*>(nvshmem_malloc(chunks * launch.n_pes * sizeof(uint64_t)));
+  s->arrived = static_cast<uint64_t*>(nvshmem_malloc(flags));
   cudaMalloc(&s->calls, s->blocks * sizeof(uint64_t));
-  cudaMemset(s->arrived, 0, chunks * launch.n_pes * sizeof(uint64_t));
+  cudaMemset(s->arrived, 0, flags);
   cudaMemset(s->calls, 0, s->blocks * sizeof(uint64_t));
   s->pull = KNOB_PULL;
   for (int q = 0; q < launch.n_pes; ++q) {

@@ -19,10 +19,11 @@
 #endif
 
 struct State {
-  char* inbox;        // symmetric [2][n_pes][slot]: what each PE sent, for odd and for even calls
-  uint64_t* arrived;  // symmetric [n_pes][chunks]: the last call for which that PE's chunk is there
-  uint64_t* calls;    // device [blocks]: calls that this block has completed
-  int64_t slot;       // bytes of one part, rounded up to 16
+  char* inbox;  // symmetric [2][n_pes][slot]: what each PE sent, for odd and for even calls
+  uint64_t*
+      arrived;  // symmetric [2][n_pes][chunks]: the last odd or even call for which that PE's chunk is there
+  uint64_t* calls;  // device [blocks]: calls that this block has completed
+  int64_t slot;     // bytes of one part, rounded up to 16
   int blocks;
 };
 
@@ -47,6 +48,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   const int64_t chunks = (part + KNOB_CHUNK - 1) / KNOB_CHUNK;
   const uint64_t call = s.calls[blockIdx.x] + 1;
   char* inbox = s.inbox + (call & 1) * n_pes * s.slot;
+  uint64_t* arrived = s.arrived + (call & 1) * n_pes * chunks;
 
   // First this block's share of the sending (d = 0 is my own part, which needs no link) ...
   for (int64_t i = blockIdx.x; i < n_pes * chunks; i += gridDim.x) {
@@ -56,14 +58,14 @@ __global__ void __launch_bounds__(KNOB_THREADS)
       copy_part(y + pe * part + at, x + pe * part + at, bytes);
     } else {
       nvshmemx_putmem_signal_block(inbox + pe * s.slot + at, x + to * part + at, bytes,
-                                   s.arrived + pe * chunks + c, call, NVSHMEM_SIGNAL_SET, to);
+                                   arrived + pe * chunks + c, call, NVSHMEM_SIGNAL_SET, to);
     }
   }
   // ... then its share of the receiving, nearest sender first, as they send to their nearest first.
   for (int64_t i = chunks + blockIdx.x; i < n_pes * chunks; i += gridDim.x) {
     const int from = (pe + n_pes - i / chunks) % n_pes;
     const int64_t c = i % chunks, at = c * KNOB_CHUNK, bytes = min(part - at, int64_t{KNOB_CHUNK});
-    if (threadIdx.x == 0) nvshmem_signal_wait_until(s.arrived + from * chunks + c, NVSHMEM_CMP_GE, call);
+    if (threadIdx.x == 0) nvshmem_signal_wait_until(arrived + from * chunks + c, NVSHMEM_CMP_GE, call);
     __syncthreads();
     copy_part(y + from * part + at, inbox + from * s.slot + at, bytes);
   }
@@ -75,7 +77,7 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   auto* s = new State{};
   const int64_t bytes = launch.dtype == echolo::DType::kF32 ? 4 : 2;
   const int64_t part = launch.param("M") / launch.n_pes * launch.param("N") * bytes;
-  const int64_t flags = launch.n_pes * ((part + KNOB_CHUNK - 1) / KNOB_CHUNK) * sizeof(uint64_t);
+  const int64_t flags = 2 * launch.n_pes * ((part + KNOB_CHUNK - 1) / KNOB_CHUNK) * sizeof(uint64_t);
   int device = 0, sms = 0, per_sm = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);

@@ -31,16 +31,14 @@ constexpr int kTileM = KNOB_TILE_M, kTileN = KNOB_TILE_N, kTile = kTileM * kTile
 using bf16 = __nv_bfloat16;
 
 struct State {
-  void* outbox;     // symmetric [2][n_pes][tiles][kTileM][kTileN]: partial tiles for each owner, odd and even
-                    // calls
+  void* outbox;     // symmetric [2][n_pes][tiles][kTileM][kTileN]: partial tiles by owner; odd, even calls
   void* inbox;      // symmetric, the same shape: partial tiles of this PE's rows from each PE
-  uint64_t* ready;  // symmetric [n_pes][tiles]: last call for which that PE's tile is in its box
+  uint64_t* ready;  // symmetric [2][n_pes][tiles]: last odd or even call whose tile is in its box
   uint64_t* calls;  // device [blocks]: calls that this block has completed
   int blocks;
 };
 
-// --- One tile of a product
-// -------------------------------------------------------------------------------------------
+// --- One tile of a product ---
 
 template <typename T>
 constexpr int kVec = 16 / sizeof(T);
@@ -222,8 +220,7 @@ __device__ void add_up(T* c, int64_t pitch, int rows, int cols, const T* boxes, 
   }
 }
 
-// --- The kernel
-// ------------------------------------------------------------------------------------------------------
+// --- The kernel ---
 
 template <typename T>
 __global__ void __launch_bounds__(KNOB_THREADS)
@@ -234,8 +231,10 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   const int shard = m / n_pes, tiles_n = (n + kTileN - 1) / kTileN,
             tiles = (shard + kTileM - 1) / kTileM * tiles_n;
   const uint64_t call = s.calls[blockIdx.x] + 1;
-  T* outbox = static_cast<T*>(s.outbox) + (call & 1) * n_pes * tiles * kTile;
-  T* inbox = static_cast<T*>(s.inbox) + (call & 1) * n_pes * tiles * kTile;
+  const int64_t parity = (call & 1) * n_pes * tiles;
+  T* outbox = static_cast<T*>(s.outbox) + parity * kTile;
+  T* inbox = static_cast<T*>(s.inbox) + parity * kTile;
+  uint64_t* ready = s.ready + parity;
 
   // First this block's share of the other PEs' tiles, without a wait in between ...
   for (int i = blockIdx.x; i < (n_pes - 1) * tiles; i += gridDim.x) {
@@ -249,10 +248,10 @@ __global__ void __launch_bounds__(KNOB_THREADS)
     __syncthreads();                           // the whole tile is stored before any of it travels
     if (!KNOB_PULL) {
       nvshmemx_putmem_signal_block(inbox + (int64_t{pe} * tiles + t) * kTile, mine, kTile * sizeof(T),
-                                   s.ready + pe * tiles + t, call, NVSHMEM_SIGNAL_SET, owner);
+                                   ready + pe * tiles + t, call, NVSHMEM_SIGNAL_SET, owner);
     } else if (threadIdx.x == 0) {
       __threadfence_system();
-      nvshmemx_signal_op(s.ready + pe * tiles + t, call, NVSHMEM_SIGNAL_SET, owner);
+      nvshmemx_signal_op(ready + pe * tiles + t, call, NVSHMEM_SIGNAL_SET, owner);
     }
   }
   // ... then its share of my own tiles, each completed by the others' parts.
@@ -264,7 +263,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
     multiply(tile, stages, a + (int64_t{pe} * shard + row) * k, b + col, k, n, rows, cols);
     tile.store(mine, n, rows, cols);
     if (threadIdx.x < n_pes && threadIdx.x != pe) {
-      nvshmem_signal_wait_until(s.ready + threadIdx.x * tiles + t, NVSHMEM_CMP_GE, call);
+      nvshmem_signal_wait_until(ready + threadIdx.x * tiles + t, NVSHMEM_CMP_GE, call);
     }
     __syncthreads();  // my tile is stored, the others' have come
     if (KNOB_PULL) {
@@ -285,8 +284,7 @@ __global__ void __launch_bounds__(KNOB_THREADS)
   if (threadIdx.x == 0) s.calls[blockIdx.x] = call;
 }
 
-// --- The candidate
-// ---------------------------------------------------------------------------------------------------
+// --- The candidate ---
 
 template <typename T>
 static int resident_blocks() {
@@ -304,7 +302,7 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   const bool f32 = launch.dtype == echolo::DType::kF32;
   const int64_t shard = launch.param("M") / launch.n_pes, n = launch.param("N");
   const int64_t tiles = (shard + kTileM - 1) / kTileM * ((n + kTileN - 1) / kTileN);
-  const int64_t flags = launch.n_pes * tiles * sizeof(uint64_t);
+  const int64_t flags = 2 * launch.n_pes * tiles * sizeof(uint64_t);
   const int64_t boxes = 2 * launch.n_pes * tiles * kTile * (f32 ? 4 : 2);
   // Blocks wait for blocks of other PEs, so all must be resident at once.
   const int resident = f32 ? resident_blocks<float>() : resident_blocks<bf16>();

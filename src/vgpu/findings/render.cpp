@@ -11,6 +11,7 @@ namespace echolo::vgpu {
 
 namespace {
 
+constexpr std::size_t kColumns = 110;
 constexpr std::size_t kExcerptColumns =
     98;  // of source text, so that a line with its gutter keeps within 110
 
@@ -110,10 +111,19 @@ Note split_note(const std::string& note) {
 
 std::string passive(const std::string& role) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"read", "read by"},        {"write", "written by"},    {"atomic", "updated by"},
-      {"wait", "waited for by"},  {"call", "called by"},      {"barrier", "barrier reached by"},
-      {"release", "released by"}, {"acquire", "acquired by"}, {"allocation", "allocated by"},
-      {"free", "freed by"},       {"exit", "left by"},        {"trap", "stopped by"},
+      {"read", "read by"},
+      {"write", "written by"},
+      {"atomic", "updated by"},
+      {"wait", "waited for by"},
+      {"call", "called by"},
+      {"barrier", "barrier reached by"},
+      {"release", "released by"},
+      {"acquire", "acquired by"},
+      {"allocation", "allocated by"},
+      {"free", "freed by"},
+      {"exit", "left by"},
+      {"trap", "stopped by"},
+      {"host", "by"},
   };
   for (const auto& [name, form] : kForms) {
     if (role == name) return std::string(form);
@@ -251,8 +261,28 @@ class Renderer {
     out_ += one_line(note.rest) + "\n";
   }
 
+  // "   why: ...", broken between words; what follows stands under the text's start.
   void labelled(const char* label, const std::string& text) {
-    if (!text.empty()) out_ += std::string("   ") + c_.bold + label + ":" + c_.off + " " + text + "\n";
+    if (text.empty()) return;
+    const std::string indent(std::string_view(label).size() + 5, ' ');
+    out_ += std::string("   ") + c_.bold + label + ":" + c_.off;
+    std::size_t column = indent.size() - 1;
+    std::size_t start = 0;
+    while (start < text.size()) {
+      auto end = text.find(' ', start);
+      if (end == std::string::npos) end = text.size();
+      if (column + 1 + (end - start) > kColumns && column >= indent.size()) {
+        out_ += "\n" + indent;
+        column = indent.size();
+      } else {
+        out_ += ' ';
+        ++column;
+      }
+      out_.append(text, start, end - start);
+      column += end - start;
+      start = end + 1;
+    }
+    out_ += "\n";
   }
 
   void count() {

@@ -87,9 +87,14 @@ std::uint32_t add_f32(std::uint32_t old, std::uint32_t b, std::uint32_t, bool fl
   if (flushes) sum = flush(sum);
   return std::bit_cast<std::uint32_t>(sum);
 }
+// NaNs as in vgpu/alu: the first NaN operand made quiet; what is invalid gives the default NaN.
 std::uint64_t add_f64(std::uint64_t old, std::uint64_t b, std::uint64_t, bool) {
-  const double sum = std::bit_cast<double>(old) + std::bit_cast<double>(b);
-  return sum != sum ? 0x7fff'ffff'ffff'ffffULL : std::bit_cast<std::uint64_t>(sum);
+  constexpr std::uint64_t kQuiet = 0x0008'0000'0000'0000ULL;
+  const double x = std::bit_cast<double>(old), y = std::bit_cast<double>(b);
+  if (x != x) return old | kQuiet;
+  if (y != y) return b | kQuiet;
+  const double sum = x + y;
+  return sum != sum ? 0xfff8'0000'0000'0000ULL : std::bit_cast<std::uint64_t>(sum);
 }
 
 struct F16 {

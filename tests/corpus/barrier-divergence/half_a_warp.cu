@@ -1,0 +1,23 @@
+// echolo-test: mode=sanitize n=1
+// expect: barrier_divergence
+// Half of a warp takes the branch with the barrier.
+#include <cuda_runtime.h>
+
+__global__ void shift(int* p) {
+  __shared__ int tile[32];
+  tile[threadIdx.x] = p[threadIdx.x];
+  if (threadIdx.x < 16) {
+    __syncthreads();  // <-- barrier-divergence
+    p[threadIdx.x] = tile[threadIdx.x + 16];
+  }
+}
+
+int main() {
+  int* p = nullptr;
+  cudaMalloc(&p, 32 * sizeof(int));
+  cudaMemset(p, 0, 32 * sizeof(int));
+  shift<<<1, 32>>>(p);
+  const int failed = cudaDeviceSynchronize() != cudaSuccess;
+  cudaFree(p);
+  return failed;
+}

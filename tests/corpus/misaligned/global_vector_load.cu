@@ -1,0 +1,19 @@
+// echolo-test: mode=sanitize n=1
+// expect: misaligned
+// A 16-byte load from an address that is only a multiple of 4.
+#include <cuda_runtime.h>
+
+__global__ void sum(const float* x, float* y) {
+  const float4 v = *reinterpret_cast<const float4*>(x + threadIdx.x);  // <-- misaligned
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+
+int main() {
+  float* p = nullptr;
+  cudaMalloc(&p, 256 * sizeof(float));
+  cudaMemset(p, 0, 256 * sizeof(float));
+  sum<<<1, 32>>>(p, p + 128);
+  const int failed = cudaDeviceSynchronize() != cudaSuccess;
+  cudaFree(p);
+  return failed;
+}

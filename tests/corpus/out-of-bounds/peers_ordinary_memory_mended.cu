@@ -1,0 +1,25 @@
+// echolo-test: mode=sanitize n=2
+// expect: correct
+// The inbox is symmetric.
+#include <cuda_runtime.h>
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+__global__ void greet(int* inbox, int pe, int n) {
+  nvshmem_int_p(inbox, pe, (pe + 1) % n);
+  nvshmem_quiet();
+}
+
+int main() {
+  nvshmem_init();
+  int* inbox = nullptr;
+  inbox = static_cast<int*>(nvshmem_malloc(sizeof(int)));
+  cudaMemset(inbox, 0, sizeof(int));
+  nvshmem_barrier_all();
+  greet<<<1, 1>>>(inbox, nvshmem_my_pe(), nvshmem_n_pes());
+  const int failed = cudaDeviceSynchronize() != cudaSuccess;
+  nvshmem_barrier_all();
+  nvshmem_free(inbox);
+  nvshmem_finalize();
+  return failed;
+}

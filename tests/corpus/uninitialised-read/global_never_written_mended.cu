@@ -1,0 +1,16 @@
+// echolo-test: mode=sanitize n=1
+// expect: correct
+// It is cleared first.
+#include <cuda_runtime.h>
+
+__global__ void count(int* p) { p[threadIdx.x] += 1; }
+
+int main() {
+  int* p = nullptr;
+  cudaMalloc(&p, 32 * sizeof(int));
+  cudaMemset(p, 0, 32 * sizeof(int));
+  count<<<1, 32>>>(p);
+  const int failed = cudaDeviceSynchronize() != cudaSuccess;
+  cudaFree(p);
+  return failed;
+}
