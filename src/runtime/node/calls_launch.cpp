@@ -1,0 +1,172 @@
+// Modules, kernels and launches.
+#include "runtime/node/node.hpp"
+
+namespace echolo::runtime {
+namespace {
+
+constexpr std::uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535, kMaxBlockXY = 1024, kMaxBlockZ = 64;
+
+}  // namespace
+
+// A form that the virtual node does not know stops the job: a program whose kernel can't be loaded has no other way on.
+Answer Node::load_module(int pe, HostThread&, wire::Reader in) {
+  const std::string name(in.text()), ptx(in.blob());
+  if (!in.done()) return Answer::malformed();
+  PeState& state = *pes_[static_cast<std::size_t>(pe)];
+  if (state.modules.size() >= 256) return Answer::fail(2);
+  const Result<vgpu::ModuleId> id = machine_->load_module(pe, ptx, name);
+  if (!id.ok()) {
+    stop("launch_error", id.error().render());
+    return Answer::blocked();
+  }
+  for (const std::string& kernel : machine_->kernel_names(*id)) {
+    const auto count = spec_.register_counts.find(kernel);
+    if (count != spec_.register_counts.end()) machine_->set_register_count(*id, kernel, count->second);
+  }
+  const std::uint32_t number = state.next_module++;
+  state.modules[number].id = *id;
+  wire::Writer out;
+  out.u32(number);
+  return Answer::of(out);
+}
+
+// u32 count, (u32 offset, u32 size) each, then u32 x 6: parameter bytes, static shared, local, registers, const, threads.
+Answer Node::kernel_info(int pe, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  const std::string kernel(in.text());
+  const Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  const Result<vgpu::KernelInfo> info = machine_->kernel_info(module->id, kernel);
+  if (!info.ok()) return Answer::fail(98);
+  wire::Writer out;
+  out.u32(static_cast<std::uint32_t>(info->param_offsets.size()));
+  for (std::size_t i = 0; i < info->param_offsets.size(); ++i) out.u32(info->param_offsets[i]).u32(info->param_sizes[i]);
+  out.u32(info->param_bytes).u32(info->static_shared).u32(info->local_bytes).u32(info->registers);
+  out.u32(info->const_bytes).u32(info->max_threads);
+  return Answer::of(out);
+}
+
+Answer Node::variable(int pe, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  const std::string name(in.text());
+  const Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  const auto found = machine_->variable(pe, module->id, name);
+  if (!found.ok()) return Answer::fail(13);
+  wire::Writer out;
+  out.u64(found->first).u64(found->second);
+  return Answer::of(out);
+}
+
+Answer Node::function_limit(int pe, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  const std::string kernel(in.text());
+  const std::uint64_t bytes = in.u64();
+  Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  if (!machine_->kernel_info(module->id, kernel).ok()) return Answer::fail(98);
+  module->dynamic_limits[kernel] = bytes;
+  return Answer::ok();
+}
+
+Answer Node::occupancy(int pe, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  const std::string kernel(in.text());
+  const std::uint32_t threads = in.u32();
+  const std::uint64_t shared = in.u64();
+  const Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  if (threads > 1024 || shared > UINT32_MAX) return Answer::fail(1);
+  const Result<int> blocks =
+      machine_->blocks_per_sm(module->id, kernel, threads, static_cast<std::uint32_t>(shared));
+  if (!blocks.ok()) return Answer::fail(98);
+  wire::Writer out;
+  out.u32(static_cast<std::uint32_t>(*blocks));
+  return Answer::of(out);
+}
+
+Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  auto request = std::make_shared<vgpu::LaunchRequest>();
+  request->pe = pe;
+  request->kernel = std::string(in.text());
+  for (vgpu::Dim3* dim : {&request->grid, &request->block}) {
+    dim->x = in.u32();
+    dim->y = in.u32();
+    dim->z = in.u32();
+  }
+  const std::uint64_t shared = in.u64();
+  const StreamHandle stream = in.u64();
+  request->cooperative = in.u8() != 0;
+  in.u8();
+  const std::string_view parameters = in.blob();
+  Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  const Result<vgpu::KernelInfo> info = machine_->kernel_info(module->id, request->kernel);
+  if (!info.ok()) return Answer::fail(98);
+  if (parameters.size() != info->param_bytes) return Answer::malformed();
+
+  const vgpu::Dim3 &grid = request->grid, &block = request->block;
+  const auto refused = [&](std::string why) {
+    return Answer::fail(refuse(pe, thread, usage_error(std::move(why))));
+  };
+  const auto text_of = [](const vgpu::Dim3& d) {
+    return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+  };
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ || grid.z > kMaxGridYZ) {
+    return refused("cudaErrorInvalidConfiguration: a grid of " + text_of(grid) + " blocks");
+  }
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > kMaxBlockXY || block.y > kMaxBlockXY ||
+      block.z > kMaxBlockZ || block.count() > 1024) {
+    return refused("cudaErrorInvalidConfiguration: a block of " + text_of(block) + " threads; at most 1024 are allowed");
+  }
+  const vgpu::GpuModel& gpu = machine_->config().gpu;
+  const auto limit = module->dynamic_limits.find(request->kernel);
+  const std::uint64_t usual = static_cast<std::uint64_t>(gpu.shared_per_block);
+  const std::uint64_t allowed = limit != module->dynamic_limits.end()   ? std::max(limit->second, std::uint64_t{0})
+                                : usual > info->static_shared ? usual - info->static_shared
+                                                              : 0;
+  const bool fits_usual = shared + info->static_shared <= usual;
+  if (shared > allowed && !fits_usual) {
+    return refused("cudaErrorInvalidValue: " + std::to_string(shared) + " bytes of dynamic shared memory, allowed are " +
+                   std::to_string(allowed) + "; cudaFuncSetAttribute(..., MaxDynamicSharedMemorySize, ...) raises that");
+  }
+  request->dynamic_shared = static_cast<std::uint32_t>(shared);
+  const Result<int> blocks = machine_->blocks_per_sm(module->id, request->kernel,
+                                                     static_cast<std::uint32_t>(block.count()), request->dynamic_shared);
+  if (!blocks.ok()) return refused(blocks.error().message);
+  if (*blocks == 0) {
+    return refused("cudaErrorLaunchOutOfResources: a block of " + std::to_string(block.count()) +
+                   " threads needs more registers or shared memory than one SM has");
+  }
+  if (request->cooperative && grid.count() > static_cast<std::uint64_t>(*blocks) * static_cast<std::uint64_t>(gpu.sms)) {
+    return refused("cudaErrorCooperativeLaunchTooLarge: " + std::to_string(grid.count()) + " blocks, but only " +
+                   std::to_string(*blocks) + " x " + std::to_string(gpu.sms) + " can be resident at once");
+  }
+  request->module = module->id;
+  request->params.assign(parameters.begin(), parameters.end());
+  request->where = sites_.token(pe, thread.pending.header.frames);
+
+  Op op = make_op(pe, thread, "kernel " + request->kernel);
+  op.attempt = [this, request, id = std::optional<vgpu::LaunchId>()](Op& self) mutable {
+    if (!id) {
+      vgpu::LaunchRequest now = *request;
+      now.call = self.call;
+      const Result<vgpu::LaunchId> started = machine_->launch(now);
+      if (!started.ok()) {
+        stop("launch_error", started.error().render());
+        return Step::kFault;
+      }
+      id = *started;
+    }
+    if (!machine_->finished(*id)) {
+      self.waits_for = self.what;
+      return Step::kWaiting;
+    }
+    self.done_ns = machine_->finished_at_ns(*id);
+    return Step::kDone;
+  };
+  return Answer::fail(engine_.submit(pe, thread.index, stream, std::move(op)));
+}
+
+}  // namespace echolo::runtime

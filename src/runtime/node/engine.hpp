@@ -1,0 +1,134 @@
+// Streams, events and graphs of all PEs as one graph of operations: an operation starts when everything it comes after
+// is done. Order of execution is the order of submission wherever that leaves a choice, so it repeats from run to run.
+//
+// Rules (CUDA programming guide, "Streams", "Default Stream", "Creating a Graph Using Stream Capture"): a stream's
+// operations run in order; one in the legacy default stream comes after all that blocking streams were given before,
+// and before all that they are given after; a captured stream only builds a graph.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "vgpu/finding.hpp"
+
+namespace echolo::runtime {
+
+using OpId = std::uint64_t;
+
+enum class Step : std::uint8_t { kDone, kWaiting, kFault };
+
+struct Op;
+// Tries to do (or go on with) an operation. Copied for every launch of a graph, so state that it keeps starts afresh.
+using Attempt = std::function<Step(Op&)>;
+
+struct Op {
+  OpId id = 0;
+  int pe = 0;
+  std::string what;          // "kernel add", "cudaMemcpyAsync"
+  std::string waits_for;     // set by an attempt that waits: "signal >= 3"
+  vgpu::Site site;           // the host call that submitted it
+  int call = 0;              // of candidate_run, when it was submitted
+  std::uint64_t done_ns = 0; // set by an attempt where it isn't the time of its end
+  Attempt attempt;           // empty: nothing to do
+  std::uint32_t unmet = 0;
+  std::vector<OpId> dependents;
+};
+
+// cudaError_t values that the engine answers with.
+enum EngineError : int {
+  kOk = 0, kBadValue = 1, kBadHandle = 400, kNotReadyYet = 600, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
+  kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905,
+  kCaptureImplicit = 906, kCapturedEvent = 907, kCaptureWrongThread = 908
+};
+
+using StreamHandle = std::uint64_t;
+inline constexpr StreamHandle kLegacyStream = 1, kPerThreadStream = 2;  // cudaStreamLegacy, cudaStreamPerThread
+
+class Engine {
+ public:
+  explicit Engine(int n_pes);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // ---- streams; `thread` numbers the calling host thread of the PE ----
+  StreamHandle create_stream(int pe, bool non_blocking, int priority);
+  int destroy_stream(int pe, StreamHandle stream);
+  struct StreamInfo {
+    bool non_blocking = false;
+    int priority = 0;
+    std::uint64_t id = 0;
+  };
+  int stream_info(int pe, int thread, StreamHandle stream, StreamInfo* info);
+
+  // Appends to a stream, or to the graph being captured from it (then *id is 0).
+  int submit(int pe, int thread, StreamHandle stream, Op op, OpId* id = nullptr);
+  bool is_capturing(int pe, int thread, StreamHandle stream);
+  // May a call that would synchronise or that CUDA calls unsafe be made now? Otherwise cudaErrorStreamCapture*, and
+  // the captures it breaks are invalidated.
+  int allow_unsafe(int pe, int thread);
+  int allow_sync(int pe, int thread, StreamHandle stream);
+
+  // What is to be waited for by the calls that synchronise; empty: nothing.
+  int last_of(int pe, int thread, StreamHandle stream, std::vector<OpId>* ops);
+  std::vector<OpId> last_of_device(int pe);
+  bool done(OpId id) const { return id == 0 || !ops_.contains(id); }
+  bool done(const std::vector<OpId>& ids) const;
+
+  // ---- events ----
+  std::uint64_t create_event(int pe, bool timing);
+  int destroy_event(int pe, std::uint64_t event);
+  int record_event(int pe, int thread, std::uint64_t event, StreamHandle stream, const Op& like);
+  int wait_event(int pe, int thread, StreamHandle stream, std::uint64_t event, const Op& like);
+  // kOk and the operation to wait for (0: never recorded, which counts as done).
+  int event_operation(int pe, std::uint64_t event, OpId* id);
+  int elapsed(int pe, std::uint64_t start, std::uint64_t end, std::uint64_t* ns);
+
+  // ---- graphs ----
+  int begin_capture(int pe, int thread, StreamHandle stream, int mode);
+  int end_capture(int pe, int thread, StreamHandle stream, std::uint64_t* graph);
+  int capture_info(int pe, int thread, StreamHandle stream, int* status, std::uint64_t* id);
+  int exchange_capture_mode(int pe, int thread, int mode);
+  int instantiate(int pe, std::uint64_t graph, std::uint64_t* exec);
+  int launch_graph(int pe, int thread, std::uint64_t exec, StreamHandle stream, const Op& like);
+  int destroy_graph(int pe, std::uint64_t graph);
+  int destroy_exec(int pe, std::uint64_t exec);
+  int graph_size(int pe, std::uint64_t graph, std::uint64_t* n);
+
+  // ---- progress ----
+  // Attempts everything that may run. True where at least one operation ended; *fault where one failed.
+  bool pump(std::uint64_t now_ns, bool* fault);
+  bool idle() const { return ops_.empty(); }
+  bool idle(int pe) const;
+  // Operations that have started and wait, for the wait graph; in order of submission.
+  std::vector<const Op*> waiting() const;
+
+ private:
+  struct Stream;
+  struct Event;
+  struct Graph;
+  struct Exec;
+  struct Capture;
+  struct Pe;
+
+  Stream* find_stream(int pe, int thread, StreamHandle stream);
+  OpId append(Op op, const std::vector<OpId>& after);
+  std::vector<OpId> order(Pe& pe, Stream& stream) const;  // what a new operation of the stream comes after
+  void finish(OpId id);
+  int check_legacy(Pe& pe, const Stream& stream);
+  void invalidate(Capture& capture);
+
+  std::vector<std::unique_ptr<Pe>> pes_;
+  std::map<OpId, Op> ops_;
+  std::set<OpId> ready_;
+  OpId next_op_ = 1;
+  std::uint64_t next_handle_ = 0x10000;
+  std::uint64_t next_capture_ = 1;
+};
+
+}  // namespace echolo::runtime

@@ -1,0 +1,148 @@
+// One job on one virtual node: the machine, the engine of streams, the processes of the PEs, and the conductor that
+// decides who goes on when (DESIGN §6, "Processes"). Single-threaded.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "runtime/job.hpp"
+#include "runtime/node/candidate_driver.hpp"
+#include "runtime/node/engine.hpp"
+#include "runtime/node/process.hpp"
+#include "runtime/node/site_table.hpp"
+#include "runtime/protocol.hpp"
+#include "shmem/fabric.hpp"
+#include "vgpu/core/machine.hpp"
+
+namespace echolo::runtime {
+
+// What a handler says about the request it was given.
+struct Answer {
+  enum class Kind : std::uint8_t {
+    kReply,      // the thread goes on with `error` and `payload`
+    kBlocked,    // not yet; asked again when something has happened
+    kMalformed,  // not a request of ours: the PE ends
+  };
+  Kind kind = Kind::kReply;
+  int error = 0;
+  std::uint32_t flags = 0;
+  std::vector<std::uint8_t> payload;
+  int fd = -1;             // passed along with the reply
+
+  static Answer ok() { return {}; }
+  static Answer fail(int error) { return {Kind::kReply, error, 0, {}, -1}; }
+  static Answer blocked() { return {Kind::kBlocked, 0, 0, {}, -1}; }
+  static Answer malformed() { return {Kind::kMalformed, 0, 0, {}, -1}; }
+  static Answer of(wire::Writer& out) { return {Kind::kReply, 0, 0, out.take(), -1}; }
+};
+
+class Node {
+ public:
+  explicit Node(JobSpec spec);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // An Error is the machine's fault (no sandbox, no such library); whatever the PEs do is a JobResult.
+  Result<JobResult> run();
+
+ private:
+  struct Module {
+    vgpu::ModuleId id = 0;
+    std::map<std::string, std::uint64_t> dynamic_limits;  // kernel -> allowed by cudaFuncSetAttribute
+  };
+  struct PeState {
+    PeProcess process;
+    std::map<std::uint32_t, Module> modules;
+    std::uint32_t next_module = 1;
+    bool shmem_ready = false, shmem_ended = false;
+    // Work for the service thread, in order; `served` counts what it has finished.
+    struct Service {
+      wire::ServiceKind kind{};
+      std::uint64_t a = 0, b = 0, c = 0;
+      std::vector<std::uint8_t> bytes;
+      std::shared_ptr<std::vector<std::uint8_t>> result;  // of kReadHost
+    };
+    std::deque<Service> services;     // the front is being served where `serving`
+    std::uint64_t n_asked = 0, n_served = 0;
+    bool service_running = false, needs_service = false, serving = false;
+    std::vector<std::string> notes;   // why calls were refused
+  };
+
+  // ---- conductor.cpp ----
+  Status prepare();
+  void conduct();
+  bool all_gone() const;
+  // Waits until every PE is quiet (every host thread in a call, or asleep elsewhere). False: stop.
+  bool wait_for_hosts();
+  bool answer_hosts(bool* progress);
+  bool run_device(bool* progress);
+  void explain_stuck(bool livelock);
+  bool read_all_ready(int timeout_ms);
+  bool quiet(PeState& pe, std::chrono::steady_clock::time_point now, bool* computing) const;
+  void take_note(int pe, const wire::RequestHeader& header, wire::Reader in);
+  void pe_ended(int pe);
+  bool check_limits();
+  void stop(std::string status, std::string message);
+  JobResult finish();
+  void report_leaks();
+
+  // ---- calls_*.cpp ----
+  Answer handle(int pe, HostThread& thread);
+  Answer hello(int pe, HostThread& thread, wire::Reader in);
+  Answer load_module(int pe, HostThread& thread, wire::Reader in);
+  Answer kernel_info(int pe, wire::Reader in);
+  Answer variable(int pe, wire::Reader in);
+  Answer function_limit(int pe, wire::Reader in);
+  Answer occupancy(int pe, wire::Reader in);
+  Answer launch(int pe, HostThread& thread, wire::Reader in);
+  Answer allocate(int pe, HostThread& thread, wire::Reader in);
+  Answer release(int pe, HostThread& thread, wire::Reader in);
+  Answer release_async(int pe, HostThread& thread, wire::Reader in);
+  Answer memory_info(int pe);
+  Answer pointer_info(int pe, wire::Reader in);
+  Answer copy(int pe, HostThread& thread, wire::Reader in);
+  Answer fill(int pe, HostThread& thread, wire::Reader in);
+  Answer poll(HostThread& thread, const std::vector<OpId>& ops);
+  Answer stream_call(int pe, HostThread& thread, wire::Reader in);
+  Answer event_call(int pe, HostThread& thread, wire::Reader in);
+  Answer graph_call(int pe, HostThread& thread, wire::Reader in);
+  Answer host_function(int pe, HostThread& thread, wire::Reader in);
+  Answer service(int pe, HostThread& thread, wire::Reader in);
+  Answer shmem_init(int pe);
+  Answer shmem_finalize(int pe, HostThread& thread);
+  Answer shmem_call(int pe, HostThread& thread, wire::Reader in);
+  Answer next_command(int pe, HostThread& thread, wire::Reader in);
+  // Waits for `thread.pending.wait`, filled at the first attempt.
+  Answer wait_for(HostThread& thread, const std::string& what);
+
+  vgpu::Site host_site(int pe, const HostThread& thread, std::string role) const;
+  Op make_op(int pe, const HostThread& thread, std::string what) const;
+  Module* module_of(int pe, std::uint32_t number);
+  // Work that needs the PE's service thread; returns its number (done when PeState::n_served reaches it).
+  std::uint64_t serve(int pe, PeState::Service service);
+  int refuse(int pe, const HostThread& thread, const Error& error);
+
+  JobSpec spec_;
+  std::unique_ptr<shmem::Fabric> fabric_;
+  std::unique_ptr<vgpu::Machine> machine_;
+  Engine engine_;
+  SiteTable sites_;
+  std::optional<CandidateDriver> driver_;
+  std::vector<std::unique_ptr<PeState>> pes_;
+  bool stopped_ = false;
+  std::string stop_status_, stop_message_;
+  std::chrono::steady_clock::time_point start_{};
+  std::uint64_t idle_polls_ = 0;   // answers to polls since the device last did anything
+  std::uint64_t n_changes_ = 0;    // what idle_polls_ is judged by
+  bool poll_round_ = false;        // this round answers polls whose work is not done
+  friend class CandidateDriver;
+};
+
+}  // namespace echolo::runtime

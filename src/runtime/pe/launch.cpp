@@ -1,0 +1,190 @@
+// Kernel launches, occupancy and function attributes.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/pe/cudart.hpp"
+
+namespace echolo::runtime::pe {
+
+int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
+           bool cooperative, bool collective, const char* name) {
+  Call call(wire::Op::kLaunch, name);
+  call.in.u32(kernel.module).text(kernel.name);
+  for (const unsigned n : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) call.in.u32(n);
+  call.in.u64(shared).u64(number(stream)).u8(cooperative ? 1 : 0).u8(collective ? 1 : 0);
+  std::uint8_t* parameters = call.in.room(kernel.parameter_bytes);
+  if (kernel.parameter_bytes != 0) std::memset(parameters, 0, kernel.parameter_bytes);
+  for (std::size_t i = 0; i < kernel.offsets.size(); ++i) {
+    if (args == nullptr || args[i] == nullptr) return kInvalidValue;
+    std::memcpy(parameters + kernel.offsets[i], args[i], kernel.sizes[i]);
+  }
+  return call.send();
+}
+
+namespace {
+
+struct Configuration {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+};
+thread_local std::vector<Configuration>* t_pushed = nullptr;
+
+int launch_function(const void* function, dim3 grid, dim3 block, void** args, std::size_t shared,
+                    cudaStream_t stream, bool cooperative, const char* name) {
+  int error = kSuccess;
+  Kernel* kernel = find_kernel(function, &error);
+  if (kernel == nullptr) return error;
+  return launch(*kernel, grid, block, args, shared, stream, cooperative, false, name);
+}
+
+int occupancy(int* blocks, const void* function, int threads, std::size_t shared) {
+  if (blocks == nullptr || threads <= 0) return kInvalidValue;
+  int error = kSuccess;
+  Kernel* kernel = find_kernel(function, &error);
+  if (kernel == nullptr) return error;
+  Call call(wire::Op::kOccupancy, "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  call.in.u32(kernel->module).text(kernel->name).u32(static_cast<std::uint32_t>(threads)).u64(shared);
+  error = call.send();
+  if (error == kSuccess) *blocks = static_cast<int>(call.out.u32());
+  return error;
+}
+
+}  // namespace
+}  // namespace echolo::runtime::pe
+
+using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
+using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
+
+ECHOLO_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, CUstream_st* stream) {
+  if (t_pushed == nullptr) t_pushed = new std::vector<Configuration>;  // NOLINT: kept until the thread's process ends
+  t_pushed->push_back({grid, block, shared, stream});
+  return 0;
+}
+
+ECHOLO_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
+  if (t_pushed == nullptr || t_pushed->empty()) return done(static_cast<int>(cudaErrorMissingConfiguration));
+  const Configuration& top = t_pushed->back();
+  *grid = top.grid;
+  *block = top.block;
+  *shared = top.shared;
+  *static_cast<cudaStream_t*>(stream) = top.stream;
+  t_pushed->pop_back();
+  return cudaSuccess;
+}
+
+ECHOLO_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args, std::size_t shared,
+                                          cudaStream_t stream) {
+  if (kernel == nullptr) return done(kInvalidDeviceFunction);
+  return done(launch_function(kernel, grid, block, args, shared, stream, false, "kernel launch"));
+}
+
+ECHOLO_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** args, std::size_t shared,
+                                        cudaStream_t stream) {
+  return done(launch_function(function, grid, block, args, shared, stream, false, "cudaLaunchKernel"));
+}
+
+ECHOLO_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** args,
+                                                   std::size_t shared, cudaStream_t stream) {
+  return done(launch_function(function, grid, block, args, shared, stream, true, "cudaLaunchCooperativeKernel"));
+}
+
+ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** args) {
+  if (config == nullptr) return done(kInvalidValue);
+  bool cooperative = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config->attrs[i];
+    switch (attribute.id) {
+      case cudaLaunchAttributeIgnore:
+      case cudaLaunchAttributePriority:
+      case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributePreferredSharedMemoryCarveout: break;  // hints: they change time, not results
+      case cudaLaunchAttributeCooperative: cooperative = attribute.val.cooperative != 0; break;
+      case cudaLaunchAttributeClusterDimension:
+        if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z == 1) break;
+        return done(unsupported("cudaLaunchKernelExC", "the virtual node has no thread block clusters"));
+      default:
+        return done(unsupported("cudaLaunchKernelExC", "launch attribute " +
+                                                           std::to_string(static_cast<int>(attribute.id)) +
+                                                           " is not modelled by the virtual node"));
+    }
+  }
+  return done(launch_function(function, config->gridDim, config->blockDim, args, config->dynamicSmemBytes,
+                              config->stream, cooperative, "cudaLaunchKernelExC"));
+}
+
+ECHOLO_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  if (attributes == nullptr) return done(kInvalidValue);
+  int error = kSuccess;
+  const Kernel* kernel = find_kernel(function, &error);
+  if (kernel == nullptr) return done(error);
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->sharedSizeBytes = kernel->static_shared;
+  attributes->constSizeBytes = kernel->const_bytes;
+  attributes->localSizeBytes = kernel->local_bytes;
+  attributes->maxThreadsPerBlock = static_cast<int>(kernel->max_threads);
+  attributes->numRegs = static_cast<int>(kernel->registers);
+  attributes->ptxVersion = attributes->binaryVersion = 90;
+  const std::uint64_t usual = static_cast<std::uint64_t>(__cudaEcholoHello()->shared_per_block);
+  const std::uint64_t left = usual > kernel->static_shared ? usual - kernel->static_shared : 0;
+  attributes->maxDynamicSharedSizeBytes = static_cast<int>(kernel->dynamic_limit != 0 ? kernel->dynamic_limit : left);
+  attributes->preferredShmemCarveout = -1;
+  return done(kSuccess);
+}
+
+ECHOLO_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  int error = kSuccess;
+  Kernel* kernel = find_kernel(function, &error);
+  if (kernel == nullptr) return done(error);
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return done(kSuccess);  // a hint
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    return done(unsupported("cudaFuncSetAttribute", "attribute " + std::to_string(static_cast<int>(attribute)) +
+                                                        " is not modelled by the virtual node"));
+  }
+  const auto most = static_cast<std::int64_t>(__cudaEcholoHello()->shared_per_block_optin) -
+                    static_cast<std::int64_t>(kernel->static_shared);
+  if (value < 0 || value > most) return done(kInvalidValue);
+  Call call(wire::Op::kFunctionLimit, "cudaFuncSetAttribute");
+  call.in.u32(kernel->module).text(kernel->name).u64(static_cast<std::uint64_t>(value));
+  error = call.send();
+  if (error == kSuccess) kernel->dynamic_limit = static_cast<std::uint64_t>(value);
+  return done(error);
+}
+
+ECHOLO_API cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
+  int error = kSuccess;
+  find_kernel(function, &error);
+  return done(error);  // a hint
+}
+
+ECHOLO_API cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  if (name == nullptr) return done(kInvalidValue);
+  int error = kSuccess;
+  const Kernel* kernel = find_kernel(function, &error);
+  if (kernel != nullptr) *name = kernel->name.c_str();
+  return done(error);
+}
+
+ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                                     std::size_t shared) {
+  return done(occupancy(blocks, function, threads, shared));
+}
+
+ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                                              int threads, std::size_t shared,
+                                                                              unsigned) {
+  return done(occupancy(blocks, function, threads, shared));
+}
+
+ECHOLO_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function, int blocks,
+                                                                 int) {
+  if (bytes == nullptr || blocks <= 0) return done(kInvalidValue);
+  int error = kSuccess;
+  const Kernel* kernel = find_kernel(function, &error);
+  if (kernel == nullptr) return done(error);
+  const wire::Hello& gpu = *__cudaEcholoHello();
+  const std::int64_t share = gpu.shared_per_sm / blocks - gpu.reserved_shared_per_block;
+  const std::int64_t most = std::min<std::int64_t>(share, gpu.shared_per_block_optin);
+  *bytes = static_cast<std::size_t>(std::max<std::int64_t>(most - static_cast<std::int64_t>(kernel->static_shared), 0));
+  return done(kSuccess);
+}
