@@ -104,4 +104,9 @@ Status PlanBuilder::add(const Operand& operand, Type type, bool is_destination) 
   return {};
 }
 
+std::uint64_t half_code(const ptx::Instruction& inst) {
+  return (inst.ftz ? 1U : 0U) | (inst.sat ? 2U : 0U) | (inst.relu ? 4U : 0U) |
+         (inst.nan_propagate ? 8U : 0U) | (inst.xorsign ? 16U : 0U);
+}
+
 }  // namespace echolo::vgpu::alu

@@ -87,6 +87,9 @@ std::uint64_t bool_bits(const ptx::Instruction& inst, const Operand* c) {
   return bits;
 }
 
+bool is_half(Type type) {
+  return type == Type::kF16 || type == Type::kF16x2 || type == Type::kBf16 || type == Type::kBf16x2;
+}
 bool is_packed(Type type) { return type == Type::kF16x2 || type == Type::kBf16x2; }
 
 std::uint64_t true_value(Type type) {
@@ -209,6 +212,8 @@ Status plan_ordinary(PlanBuilder& to, const ptx::Instruction& inst) {
       return status;
   }
   std::uint64_t& aux = to.plan.aux[0];
+  if (inst.type == Type::kF32 || inst.type == Type::kF64) aux = directed_code(inst);
+  if (is_half(inst.type)) aux = half_code(inst);
   switch (inst.op) {
     case Opcode::kAdd:
     case Opcode::kAddc:
@@ -216,6 +221,7 @@ Status plan_ordinary(PlanBuilder& to, const ptx::Instruction& inst) {
     case Opcode::kSubc:
     case Opcode::kMad:
     case Opcode::kMadc:
+      if (ptx::is_float(inst.type)) break;
       aux = (inst.carry_in ? 1U : 0U) | (inst.carry_out ? 2U : 0U);
       break;
     case Opcode::kSelp:
@@ -253,6 +259,8 @@ Status plan_operands(PlanBuilder& to, const ptx::Instruction& inst) {
     case Opcode::kRedux:
     case Opcode::kMovmatrix:
       return plan_cross_lane(to, inst);
+    case Opcode::kMma:
+      return plan_mma(to, inst);
     default:
       return plan_ordinary(to, inst);
   }
@@ -266,6 +274,8 @@ Functions find(const Form& form) {
       return find_move(form);
     case Opcode::kCvt:
       return find_convert(form);
+    case Opcode::kMma:
+      return find_mma(form);
     case Opcode::kSetp:
     case Opcode::kSet:
     case Opcode::kSelp:
@@ -304,7 +314,8 @@ Functions find(const Form& form) {
     case Opcode::kLg2:
     case Opcode::kEx2:
     case Opcode::kTanh:
-      for (const auto family : {find_integer, find_float32, find_float64}) {
+      for (const auto family :
+           {find_integer, find_float32, find_float64, find_half, find_approx, find_directed}) {
         if (const Functions found = family(form)) return found;
       }
       return {};
@@ -343,6 +354,7 @@ bool is_mine(Opcode op) {
     case Opcode::kMatch:
     case Opcode::kMax:
     case Opcode::kMin:
+    case Opcode::kMma:
     case Opcode::kMov:
     case Opcode::kMovmatrix:
     case Opcode::kMul:

@@ -1,0 +1,250 @@
+// f16, bf16 and their pairs (PTX ISA 9.7.4): add sub mul fma neg abs min max. A sum of two f16 or bf16
+// computed in f32 and rounded again is correctly rounded (24 >= 2 * 11 + 2); products and fused sums go
+// through f64 rounded to odd, so that the last rounding sees what was lost.
+#include "vgpu/alu/alu.hpp"
+#include "vgpu/alu/operands.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vgpu/alu/half.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "vgpu/alu/half-inl.hpp"
+#include "vgpu/alu/lane_loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace echolo::vgpu::alu {
+namespace HWY_NAMESPACE {  // NOLINT(modernize-concat-nested-namespaces)
+namespace {
+
+using ptx::Opcode;
+using ptx::Rounding;
+using ptx::Type;
+
+enum Mode : unsigned {
+  kPlain = 0,
+  kFtz = 1,
+  kSat = 2,
+  kRelu = 4,
+  kNan = 8,
+  kXorSign = 16
+};  // as half_code has them
+
+// a * b + c rounded to odd in f32: one more rounding to f16 or bf16 gives what one rounding of the exact
+// value would.
+HWY_INLINE float fused_to_odd(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);  // exact: 22 bits
+  const double addend = c;
+  const double sum = product + addend;
+  const double back = sum - product;
+  const double lost = (product - (sum - back)) + (addend - back);
+  const std::uint64_t bits = as_bits(sum);
+  const bool inexact = (lost > 0.0) | (lost < 0.0);  // false where it is NaN
+  const std::uint64_t away = (lost > 0.0) == (sum > 0.0) ? 1ULL : ~0ULL;
+  const double odd = as_double(inexact && (bits & 1U) == 0 ? bits + away : bits);
+  const float narrow = static_cast<float>(odd);
+  const std::uint32_t narrow_bits = as_bits(narrow);
+  const double again = narrow;
+  const bool differs = (again < odd) | (again > odd);
+  const std::uint32_t outward = (odd > again) != (odd < 0.0) ? 1U : ~0U;
+  return as_float(differs && (narrow_bits & 1U) == 0 ? narrow_bits + outward : narrow_bits);
+}
+
+template <class H>
+HWY_INLINE float in(std::uint16_t h, unsigned mode) {
+  return H::to_f32((mode & kFtz) != 0 ? flush_half<H>(h) : h);
+}
+template <class H>
+HWY_INLINE std::uint16_t out(float x, unsigned mode) {
+  std::uint16_t h = H::from_f32(x);
+  if ((mode & kFtz) != 0) h = flush_half<H>(h);
+  if ((mode & kSat) != 0) {
+    // NaN, negative numbers and -0 become +0; positive ones compare as their bits do.
+    const bool zero = (h & 0x8000U) != 0 || h > H::kInfinity;
+    h = static_cast<std::uint16_t>(zero ? 0 : (h > H::kOne ? H::kOne : h));
+  }
+  if ((mode & kRelu) != 0) h = static_cast<std::uint16_t>((h & 0x8000U) != 0 ? 0 : h);
+  return h;
+}
+
+struct Add {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, unsigned mode) {
+    return out<H>(in<H>(a, mode) + in<H>(b, mode), mode);
+  }
+};
+struct Sub {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, unsigned mode) {
+    return out<H>(in<H>(a, mode) - in<H>(b, mode), mode);
+  }
+};
+struct Mul {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, unsigned mode) {
+    // f16 products are exact in f32; adding -0 changes no value and no sign.
+    if constexpr (std::is_same_v<H, F16>)
+      return out<H>(in<H>(a, mode) * in<H>(b, mode), mode);
+    else
+      return out<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), -0.0F), mode);
+  }
+};
+struct Fma {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, std::uint16_t c, unsigned mode) {
+    return out<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode)), mode);
+  }
+};
+struct Neg {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, unsigned mode) {
+    return static_cast<std::uint16_t>(((mode & kFtz) != 0 ? flush_half<H>(a) : a) ^ 0x8000U);
+  }
+};
+struct Abs {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, unsigned mode) {
+    return static_cast<std::uint16_t>(((mode & kFtz) != 0 ? flush_half<H>(a) : a) & 0x7fffU);
+  }
+};
+template <bool kMax>
+struct MinMax {
+  template <class H>
+  static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, unsigned mode) {
+    if ((mode & kFtz) != 0) {
+      a = flush_half<H>(a);
+      b = flush_half<H>(b);
+    }
+    const auto nan = [](std::uint32_t h) HWY_ATTR { return (h & 0x7fffU) > H::kInfinity; };
+    const std::uint32_t sign = (mode & kXorSign) != 0 ? (a ^ b) & 0x8000U : 0U;
+    const std::uint32_t x = (mode & kXorSign) != 0 ? a & 0x7fffU : a,
+                        y = (mode & kXorSign) != 0 ? b & 0x7fffU : b;
+    // Bits as numbers, negative ones upside down, so that -0 < +0.
+    const auto key = [](std::uint32_t h) HWY_ATTR {
+      const auto wide = static_cast<std::int32_t>(h << 16U) >> 16;
+      return wide < 0 ? wide ^ 0x7fff : wide;
+    };
+    const std::uint32_t picked = (key(x) < key(y)) != kMax ? x : y;
+    const std::uint32_t number = nan(x) ? y : (nan(y) ? x : picked);
+    const bool is_nan = (mode & kNan) != 0 ? nan(x) | nan(y) : nan(x) & nan(y);
+    return static_cast<std::uint16_t>(is_nan ? kNanHalf : number | sign);
+  }
+};
+
+// Plain forms, vectorised.
+template <class Op, class H>
+HWY_INLINE std::uint16_t single1(std::uint16_t a) {
+  return Op::template f<H>(a, kPlain);
+}
+template <class Op, class H>
+HWY_INLINE std::uint16_t single2(std::uint16_t a, std::uint16_t b) {
+  return Op::template f<H>(a, b, kPlain);
+}
+template <class Op, class H>
+HWY_INLINE std::uint16_t single3(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
+  return Op::template f<H>(a, b, c, kPlain);
+}
+HWY_INLINE std::uint16_t low(std::uint32_t x) { return static_cast<std::uint16_t>(x); }
+HWY_INLINE std::uint16_t high(std::uint32_t x) { return static_cast<std::uint16_t>(x >> 16U); }
+HWY_INLINE std::uint32_t join(std::uint16_t high_half, std::uint16_t low_half) {
+  return std::uint32_t{high_half} << 16U | low_half;
+}
+template <class Op, class H>
+HWY_INLINE std::uint32_t pair1(std::uint32_t a) {
+  return join(single1<Op, H>(high(a)), single1<Op, H>(low(a)));
+}
+template <class Op, class H>
+HWY_INLINE std::uint32_t pair2(std::uint32_t a, std::uint32_t b) {
+  return join(single2<Op, H>(high(a), high(b)), single2<Op, H>(low(a), low(b)));
+}
+template <class Op, class H>
+HWY_INLINE std::uint32_t pair3(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  return join(single3<Op, H>(high(a), high(b), high(c)), single3<Op, H>(low(a), low(b), low(c)));
+}
+
+// Forms with .ftz, .sat, .relu and the like, lane by lane. aux[0]: the mode.
+template <class Op, class H, int kSources, bool kPacked>
+void run_moded(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  const auto mode = static_cast<unsigned>(inst.aux[0]);
+  for (int i = 0; i < kWarpSize * (kPacked ? 2 : 1); ++i) {
+    if ((mask & kLaneBit[kPacked ? i / 2 : i]) == 0) continue;
+    const auto source = [&](int s) HWY_ATTR { return lanes.read<std::uint16_t>(inst.operands[s])[i]; };
+    std::uint16_t* d = lanes.write<std::uint16_t>(inst.operands[0]) + i;
+    if constexpr (kSources == 1)
+      *d = Op::template f<H>(source(1), mode);
+    else if constexpr (kSources == 2)
+      *d = Op::template f<H>(source(1), source(2), mode);
+    else
+      *d = Op::template f<H>(source(1), source(2), source(3), mode);
+  }
+}
+
+// ---- Choosing
+// ---------------------------------------------------------------------------------------------------
+
+template <class Op, class H, int kSources>
+Functions functions(unsigned mode, bool packed) {
+  if (mode != kPlain)
+    return same(packed ? run_moded<Op, H, kSources, true> : run_moded<Op, H, kSources, false>);
+  if constexpr (kSources == 1)
+    return packed ? lanewise<&pair1<Op, H>>() : lanewise<&single1<Op, H>>();
+  else if constexpr (kSources == 2)
+    return packed ? lanewise<&pair2<Op, H>>() : lanewise<&single2<Op, H>>();
+  else
+    return packed ? lanewise<&pair3<Op, H>>() : lanewise<&single3<Op, H>>();
+}
+
+// `allowed`: the modes that the form may have; bf16 never has .ftz or .sat but for neg and abs.
+template <class Op, int kSources>
+Functions choose(const ptx::Instruction& inst, unsigned allowed, bool bf16, bool packed) {
+  const auto mode = static_cast<unsigned>(half_code(inst));
+  if ((mode & ~allowed) != 0) return {};
+  if (bf16)
+    return (mode & (kFtz | kSat)) != 0 && kSources != 1 ? Functions{}
+                                                        : functions<Op, Bf16, kSources>(mode, packed);
+  return functions<Op, F16, kSources>(mode, packed);
+}
+
+}  // namespace
+
+Functions select_half(const Form& form) {
+  const ptx::Instruction& inst = form.inst;
+  const bool packed = inst.type == Type::kF16x2 || inst.type == Type::kBf16x2;
+  const bool bf16 = inst.type == Type::kBf16 || inst.type == Type::kBf16x2;
+  if (!packed && !bf16 && inst.type != Type::kF16) return {};
+  if (inst.type2 != Type::kNone || !inst.mode.empty()) return {};
+  if (inst.rounding != Rounding::kDefault && inst.rounding != Rounding::kRn) return {};
+  switch (inst.op) {
+    case Opcode::kAdd:
+      return choose<Add, 2>(inst, kFtz | kSat, bf16, packed);
+    case Opcode::kSub:
+      return choose<Sub, 2>(inst, kFtz | kSat, bf16, packed);
+    case Opcode::kMul:
+      return choose<Mul, 2>(inst, kFtz | kSat, bf16, packed);
+    case Opcode::kFma:
+      return inst.sat && inst.relu ? Functions{} : choose<Fma, 3>(inst, kFtz | kSat | kRelu, bf16, packed);
+    case Opcode::kNeg:
+      return choose<Neg, 1>(inst, kFtz, bf16, packed);
+    case Opcode::kAbs:
+      return choose<Abs, 1>(inst, kFtz, bf16, packed);
+    case Opcode::kMin:
+      return inst.operands.size() == 3 ? choose<MinMax<false>, 2>(inst, kFtz | kNan | kXorSign, bf16, packed)
+                                       : Functions{};
+    case Opcode::kMax:
+      return inst.operands.size() == 3 ? choose<MinMax<true>, 2>(inst, kFtz | kNan | kXorSign, bf16, packed)
+                                       : Functions{};
+    default:
+      return {};
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace echolo::vgpu::alu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace echolo::vgpu::alu {
+namespace {
+HWY_EXPORT(select_half);
+}  // namespace
+Functions find_half(const Form& form) { return HWY_DYNAMIC_DISPATCH(select_half)(form); }
+}  // namespace echolo::vgpu::alu
+#endif
