@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "vgpu/memory/lane_ops.hpp"
 #include "vgpu/memory/state.hpp"
 
 namespace echolo::vgpu {
@@ -13,6 +14,7 @@ namespace {
 
 using AccessKind = Memory::AccessKind;
 using Pattern = Memory::Pattern;
+using ReportedReads = std::map<std::pair<const Inst*, int>, std::size_t>;
 
 const char* verb_of(AccessKind kind) {
   return kind == AccessKind::kLoad ? "reads" : kind == AccessKind::kStore ? "writes" : "updates";
@@ -46,28 +48,23 @@ void log_fault(Warp& warp, const Inst& inst, AccessKind access, FindingKind kind
   warp.block->grid->findings->add(std::move(finding));
 }
 
-struct Span {
-  std::uint64_t low = 0, high = 0;  // [low, high)
-  std::uint64_t bits = 0;           // all address bits, or-ed, for the alignment
-};
+// Do all lanes lie within [begin, begin + size), aligned as they must be?
+bool inside(const Memory::Access& access, std::uint64_t begin, std::uint64_t size) {
+  static const LaneOps& ops = lane_ops();
+  const std::uint64_t low_bits = access.alignment - 1U;
+  if (access.pattern == Pattern::kScattered) {
+    return size >= access.bytes && ops.all_within(access.addresses, begin, size - access.bytes, low_bits);
+  }
+  const std::uint64_t bytes =
+      access.pattern == Pattern::kUniform ? access.bytes : std::uint64_t{access.bytes} * kWarpSize;
+  const std::uint64_t bits =
+      access.pattern == Pattern::kUniform ? access.addresses[0] : access.addresses[0] | access.bytes;
+  return size >= bytes && access.addresses[0] - begin <= size - bytes && (bits & low_bits) == 0;
+}
 
-Span span_of(const Memory::Access& access) {
-  const std::uint64_t* at = access.addresses;
-  switch (access.pattern) {
-    case Pattern::kUniform:
-      return {at[0], at[0] + access.bytes, at[0]};
-    case Pattern::kContiguous:
-      return {at[0], at[0] + std::uint64_t{access.bytes} * kWarpSize, at[0] | access.bytes};
-    case Pattern::kScattered:
-      break;
-  }
-  std::uint64_t low = at[0], high = at[0], bits = 0;
-  for (int i = 0; i < kWarpSize; ++i) {
-    low = std::min(low, at[i]);
-    high = std::max(high, at[i]);
-    bits |= at[i];
-  }
-  return {low, high + access.bytes, bits};
+// Bytes that a uniform or contiguous access covers from addresses[0] on.
+std::uint64_t extent(const Memory::Access& access) {
+  return access.pattern == Pattern::kUniform ? access.bytes : std::uint64_t{access.bytes} * kWarpSize;
 }
 
 std::uint64_t address_of(const Memory::Access& access, int lane) {
@@ -140,9 +137,8 @@ bool misaligned(Warp& warp, const Inst& inst, const Memory::Access& access, cons
 }
 
 // Logs an uninitialised read; once an instruction and PE, then it only counts.
-void report_unwritten(std::map<std::pair<const Inst*, int>, std::size_t>& reported, Warp& warp,
-                      const Inst& inst, const Memory::Access& access, int lane, unsigned count,
-                      FindingAddress where, const std::string& object) {
+void report_unwritten(ReportedReads& reported, Warp& warp, const Inst& inst, const Memory::Access& access,
+                      int lane, unsigned count, FindingAddress where, const std::string& object) {
   FindingLog& log = *warp.block->grid->findings;
   const std::pair key(&inst, warp.block->grid->pe);
   if (const auto known = reported.find(key); known != reported.end()) {
@@ -163,6 +159,7 @@ void report_unwritten(std::map<std::pair<const Inst*, int>, std::size_t>& report
   reported.emplace(key, log.add(std::move(finding)));
 }
 
+// False: it is no fault of bounds or rights.
 bool window_fault(Warp& warp, const Inst& inst, const Memory::Access& access, const Window& window) {
   int first = -1;
   unsigned count = 0;
@@ -174,6 +171,7 @@ bool window_fault(Warp& warp, const Inst& inst, const Memory::Access& access, co
     if (first < 0) first = lane;
     ++count;
   });
+  if (first < 0) return false;
   const std::uint64_t at = address_of(access, first);
   FaultText text;
   const std::string what =
@@ -198,7 +196,7 @@ bool window_fault(Warp& warp, const Inst& inst, const Memory::Access& access, co
               "where it is dynamic)";
   }
   log_fault(warp, inst, access.kind, FindingKind::kOutOfBounds, first, std::move(text), count);
-  return false;
+  return true;
 }
 
 // The first unwritten byte of a lane's access that counts, or -1. In local memory an element counts only when
@@ -222,70 +220,64 @@ int first_unwritten(const std::uint8_t* marks, std::uint64_t index, const Memory
 
 }  // namespace
 
+// Looks for the lanes that read what was never written, and poisons that.
+static void unwritten_in_window(ReportedReads& reported, Warp& warp, const Inst& inst,
+                                const Memory::Access& access, const Window& window) {
+  int worst = -1, byte = 0;
+  unsigned count = 0;
+  for_lanes(access.mask, [&](int lane) {
+    const std::uint64_t index = address_of(access, lane);
+    const int missing = first_unwritten(window.marks, index, access, window.lane_stride != 0);
+    shadow::poison_unwritten(window.bytes + index, window.marks, index, access.bytes);
+    if (missing < 0) return;
+    if (worst < 0) {
+      worst = lane;
+      byte = missing;
+    }
+    ++count;
+  });
+  if (worst < 0) return;
+  const std::uint64_t index =
+      address_of(access, worst) - static_cast<std::uint64_t>(worst) * window.lane_stride;
+  report_unwritten(
+      reported, warp, inst, access, worst, count,
+      {warp.block->grid->pe, window_object(warp, window, worst), static_cast<std::int64_t>(index) + byte},
+      window.name);
+}
+
 // Shared, local and parameter memory.
-static bool access_window(std::map<std::pair<const Inst*, int>, std::size_t>& reported, Warp& warp,
-                          const Inst& inst, Memory::Access& access, const Window& window) {
-  const Span span = span_of(access);
-  if (span.high > window.size || span.high < span.low ||
-      (window.read_only && access.kind != AccessKind::kLoad)) [[unlikely]] {
-    return window_fault(warp, inst, access, window);
-  }
-  if ((span.bits & (access.alignment - 1U)) != 0) [[unlikely]] {
-    if (misaligned(warp, inst, access, nullptr)) return false;
+static bool access_window(ReportedReads& reported, Warp& warp, const Inst& inst, Memory::Access& access,
+                          const Window& window) {
+  const bool stores = access.kind != AccessKind::kLoad;
+  if (!inside(access, 0, window.size) || (window.read_only && stores)) [[unlikely]] {
+    if (window_fault(warp, inst, access, window)) return false;
+    return !misaligned(warp, inst, access, nullptr);
   }
   std::uint64_t* at = access.addresses;
   if (window.lane_stride != 0) {
     // Each lane has its own bytes: neighbours in address are no neighbours on the host.
-    const std::uint64_t first = at[0];
-    for (int i = 0; i < kWarpSize; ++i) {
-      const std::uint64_t address = access.pattern == Pattern::kScattered ? at[i] : address_of(access, i);
-      at[i] = (access.pattern == Pattern::kUniform ? first : address) +
-              static_cast<std::uint64_t>(i) * window.lane_stride;
+    if (access.pattern == Pattern::kUniform) std::fill(at + 1, at + kWarpSize, at[0]);
+    if (access.pattern == Pattern::kContiguous) {
+      for (unsigned i = 1; i < kWarpSize; ++i) at[i] = at[0] + std::uint64_t{i} * access.bytes;
+    }
+    for (unsigned i = 0; i < kWarpSize; ++i) at[i] += i * window.lane_stride;
+    if (access.mask != kAllLanes) {
+      const std::uint64_t filler = at[std::countr_zero(access.mask)];
+      for (unsigned i = 0; i < kWarpSize; ++i) at[i] = ((access.mask >> i) & 1U) != 0 ? at[i] : filler;
     }
     access.pattern = Pattern::kScattered;
   }
   if (window.marks != nullptr) {
-    if (access.kind != AccessKind::kStore) {
-      bool all = true;
-      if (access.pattern == Pattern::kScattered) {
-        if (window.lane_stride == 0) {
-          for (int i = 0; i < kWarpSize; ++i) all &= shadow::all_set(window.marks, at[i], access.bytes);
-        } else {
-          for_lanes(access.mask,
-                    [&](int lane) { all &= shadow::all_set(window.marks, at[lane], access.bytes); });
-        }
-      } else {
-        all = shadow::all_set(window.marks, span.low, span.high - span.low);
-      }
-      if (!all) [[unlikely]] {
-        int worst = -1, byte = 0;
-        unsigned count = 0;
-        for_lanes(access.mask, [&](int lane) {
-          const std::uint64_t index = address_of(access, lane);
-          const int missing = first_unwritten(window.marks, index, access, window.lane_stride != 0);
-          shadow::poison_unwritten(window.bytes + index, window.marks, index, access.bytes);
-          if (missing < 0) return;
-          if (worst < 0) {
-            worst = lane;
-            byte = missing;
-          }
-          ++count;
-        });
-        if (worst >= 0) {
-          const auto offset =
-              static_cast<std::int64_t>(address_of(access, worst) -
-                                        static_cast<std::uint64_t>(worst) * window.lane_stride) +
-              byte;
-          report_unwritten(reported, warp, inst, access, worst, count,
-                           {warp.block->grid->pe, window_object(warp, window, worst), offset}, window.name);
-        }
-      }
-    }
-    if (access.kind != AccessKind::kLoad) {
-      if (access.pattern == Pattern::kScattered) {
+    const bool scattered = access.pattern == Pattern::kScattered;
+    const bool aligned = access.alignment == access.bytes && window.lane_stride % access.bytes == 0;
+    const bool all = scattered ? shadow::all_set_at(window.marks, at, access.bytes, aligned)
+                               : shadow::all_set(window.marks, at[0], extent(access));
+    if (!all) {
+      if (access.kind != AccessKind::kStore) unwritten_in_window(reported, warp, inst, access, window);
+      if (stores && scattered) {
         for_lanes(access.mask, [&](int lane) { shadow::assign(window.marks, at[lane], access.bytes, true); });
-      } else {
-        shadow::assign(window.marks, span.low, span.high - span.low, true);
+      } else if (stores) {
+        shadow::assign(window.marks, at[0], extent(access), true);
       }
     }
   }
@@ -299,105 +291,120 @@ static bool access_window(std::map<std::pair<const Inst*, int>, std::size_t>& re
   return true;
 }
 
+// Lane by lane, lowest first, so that a finding names the first thread at fault. False: one was logged. `one`
+// says whether all lanes met one allocation, records[i] what lane i met.
+static bool resolve_lanes(Memory& memory, Memory::State& s, Warp& warp, const Inst& inst,
+                          const Memory::Access& access, AllocationRecord** records, bool* one) {
+  const int pe = warp.block->grid->pe;
+  const bool stores = access.kind != AccessKind::kLoad;
+  int first = -1;
+  unsigned count = 0;
+  Fault first_fault = Fault::kNone;
+  *one = true;
+  AllocationRecord* const lowest = s.table.find(address_of(access, std::countr_zero(access.mask)));
+  for_lanes(access.mask, [&](int lane) {
+    const std::uint64_t address = address_of(access, lane);
+    AllocationRecord* found = s.table.find(address);
+    Fault fault = Fault::kNone;
+    if (found == nullptr || access.bytes > found->info.size - (address - found->info.base)) {
+      fault = Fault::kNowhere;
+    } else {
+      fault = s.right_of(pe, found->info, s.config.peers_reachable);
+      const bool constant = found->info.kind == AllocationKind::kConstant;
+      if (fault == Fault::kNone && stores && constant) fault = Fault::kConstWrite;
+      if (fault == Fault::kNone && access.space == ptx::Space::kConst && !constant) fault = Fault::kNotConst;
+    }
+    records[lane] = found;
+    *one = *one && found == lowest;
+    if (fault == Fault::kNone) return;
+    if (first < 0) {
+      first = lane;
+      first_fault = fault;
+    }
+    ++count;
+  });
+  if (first >= 0) {
+    const std::uint64_t address = address_of(access, first);
+    log_fault(warp, inst, access.kind, FindingKind::kOutOfBounds, first,
+              explain_fault(s.table, first_fault, pe, memory.pe_of(address), address, access.bytes,
+                            verb_of(access.kind), pe_text(warp), thread_text(warp, first)),
+              count);
+    return false;
+  }
+  return !misaligned(warp, inst, access, &s.table);
+}
+
+// Looks for the lanes that read what was never written, and poisons that.
+static void unwritten_in_arena(Memory::State& s, Warp& warp, const Inst& inst, const Memory::Access& access,
+                               AllocationRecord* const* records) {
+  int worst = -1, byte = 0;
+  unsigned count = 0;
+  for_lanes(access.mask, [&](int lane) {
+    const std::uint64_t address = address_of(access, lane);
+    if (s.written(*records[lane], address, access.bytes)) return;
+    if (worst < 0) {
+      worst = lane;
+      byte = first_unwritten(s.marks_by_address(), address, access, false);
+    }
+    ++count;
+    shadow::poison_unwritten(reinterpret_cast<std::uint8_t*>(address), s.marks_by_address(), address,
+                             access.bytes);
+  });
+  if (worst < 0) return;
+  const Allocation& allocation = records[worst]->info;
+  report_unwritten(s.reported, warp, inst, access, worst, count,
+                   address_in(allocation, address_of(access, worst) + static_cast<unsigned>(byte)),
+                   short_name(allocation));
+}
+
 // Device, symmetric, constant and pinned memory: addresses are host addresses.
 static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Inst& inst,
                          Memory::Access& access) {
-  const Grid& grid = *warp.block->grid;
-  const int pe = grid.pe;
-  const Span span = span_of(access);
   const bool stores = access.kind != AccessKind::kLoad;
   CachedRange& cached =
-      s.cache[static_cast<std::size_t>(pe)]
+      s.cache[static_cast<std::size_t>(warp.block->grid->pe)]
              [(reinterpret_cast<std::uintptr_t>(&inst) / sizeof(Inst)) % Memory::State::kCached];
-  const bool aligned = (span.bits & (access.alignment - 1U)) == 0;
+  AllocationRecord* records[kWarpSize];
   AllocationRecord* record = cached.record;
-  std::array<AllocationRecord*, kWarpSize> records;
-  bool one = true;
-  if (!(span.low >= cached.begin && span.high <= cached.end && span.low < span.high && aligned &&
-        (!stores || cached.writable) && (access.space != ptx::Space::kConst || cached.constant)))
-      [[unlikely]] {
-    // Lane by lane, lowest first, so that the finding names the first thread at fault.
-    int first = -1;
-    unsigned count = 0;
-    Fault first_fault = Fault::kNone;
-    for_lanes(access.mask, [&](int lane) {
-      const std::uint64_t address = address_of(access, lane);
-      AllocationRecord* found = s.table.find(address);
-      Fault fault = Fault::kNone;
-      if (found == nullptr || access.bytes > found->info.size - (address - found->info.base)) {
-        fault = Fault::kNowhere;
-      } else {
-        fault = s.right_of(pe, found->info, s.config.peers_reachable);
-        const bool constant = found->info.kind == AllocationKind::kConstant;
-        if (fault == Fault::kNone && stores && constant) fault = Fault::kConstWrite;
-        if (fault == Fault::kNone && access.space == ptx::Space::kConst && !constant)
-          fault = Fault::kNotConst;
+  if (!inside(access, cached.begin, cached.size) || (stores && !cached.writable) ||
+      (access.space == ptx::Space::kConst && !cached.constant)) [[unlikely]] {
+    bool one = true;
+    if (!resolve_lanes(memory, s, warp, inst, access, records, &one)) return false;
+    if (!one) {
+      if (!stores || access.kind == AccessKind::kAtomic) unwritten_in_arena(s, warp, inst, access, records);
+      if (stores) {
+        for_lanes(access.mask,
+                  [&](int lane) { s.mark_written(*records[lane], address_of(access, lane), access.bytes); });
       }
-      records[static_cast<std::size_t>(lane)] = found;
-      if (fault == Fault::kNone) return;
-      if (first < 0) {
-        first = lane;
-        first_fault = fault;
-      }
-      ++count;
-    });
-    if (first >= 0) {
-      const std::uint64_t address = address_of(access, first);
-      log_fault(warp, inst, access.kind, FindingKind::kOutOfBounds, first,
-                explain_fault(s.table, first_fault, pe, memory.pe_of(address), address, access.bytes,
-                              verb_of(access.kind), pe_text(warp), thread_text(warp, first)),
-                count);
-      return false;
+      return true;
     }
-    if (!aligned && misaligned(warp, inst, access, &s.table)) return false;
-    record = records[static_cast<std::size_t>(std::countr_zero(access.mask))];
-    for_lanes(access.mask, [&](int lane) { one = one && records[static_cast<std::size_t>(lane)] == record; });
-    if (one) {
-      cached.begin = record->info.base;
-      cached.end = record->info.base + record->info.size;
-      cached.record = record;
-      cached.constant = record->info.kind == AllocationKind::kConstant;
-      cached.writable = !cached.constant;
-    }
+    record = records[std::countr_zero(access.mask)];
+    cached.begin = record->info.base;
+    cached.size = record->info.size;
+    cached.record = record;
+    cached.constant = record->info.kind == AllocationKind::kConstant;
+    cached.writable = !cached.constant;
   }
-  if (one && record->complete) return true;
+  if (record->complete) return true;
 
-  const auto record_of = [&](int lane) { return one ? record : records[static_cast<std::size_t>(lane)]; };
-  if (access.kind != AccessKind::kStore) {
-    bool all = true;
-    if (one && access.pattern != Pattern::kScattered) {
-      all = s.written(*record, span.low, span.high - span.low);
-    } else {
-      for_lanes(access.mask,
-                [&](int lane) { all &= s.written(*record_of(lane), access.addresses[lane], access.bytes); });
-    }
-    if (!all) [[unlikely]] {
-      int worst = -1, byte = 0;
-      unsigned count = 0;
-      for_lanes(access.mask, [&](int lane) {
-        const std::uint64_t address = address_of(access, lane);
-        if (s.written(*record_of(lane), address, access.bytes)) return;
-        if (worst < 0) {
-          worst = lane;
-          byte = first_unwritten(s.mark_bits(), Memory::State::mark_index(address), access, false);
-        }
-        ++count;
-        shadow::poison_unwritten(reinterpret_cast<std::uint8_t*>(address), s.mark_bits(),
-                                 Memory::State::mark_index(address), access.bytes);
-      });
-      const Allocation& allocation = record_of(worst)->info;
-      report_unwritten(s.reported, warp, inst, access, worst, count,
-                       address_in(allocation, address_of(access, worst) + static_cast<unsigned>(byte)),
-                       short_name(allocation));
-    }
+  std::uint8_t* const marks = s.marks_by_address();
+  const bool scattered = access.pattern == Pattern::kScattered;
+  const bool all =
+      scattered ? shadow::all_set_at(marks, access.addresses, access.bytes, access.alignment == access.bytes)
+                : shadow::all_set(marks, access.addresses[0], extent(access));
+  if (all) {
+    s.look(*record, std::uint64_t{access.bytes} * kWarpSize);
+    return true;
   }
-  if (stores) {
-    if (one && access.pattern != Pattern::kScattered) {
-      s.mark_written(*record, span.low, span.high - span.low);
-    } else {
-      for_lanes(access.mask,
-                [&](int lane) { s.mark_written(*record_of(lane), access.addresses[lane], access.bytes); });
-    }
+  if (access.kind != AccessKind::kStore) {
+    std::fill(records, records + kWarpSize, record);
+    unwritten_in_arena(s, warp, inst, access, records);
+  }
+  if (stores && scattered) {
+    for_lanes(access.mask,
+              [&](int lane) { shadow::assign(marks, access.addresses[lane], access.bytes, true); });
+  } else if (stores) {
+    shadow::assign(marks, access.addresses[0], extent(access), true);
   }
   return true;
 }

@@ -1,6 +1,7 @@
 // ld and ldu (PTX ISA, "Data Movement and Conversion Instructions: ld").
 #include <type_traits>
 
+#include "vgpu/memory/lane_ops.hpp"
 #include "vgpu/memory/plan.hpp"
 
 namespace echolo::vgpu {
@@ -28,6 +29,23 @@ Register widen(Element value) {
   }
 }
 
+// .v2 and .v4 of 32-bit elements by a whole warp.
+void load_packed(Warp& warp, const Inst& inst, unsigned vector, const Memory::Access& access) {
+  static const LaneOps& ops = lane_ops();
+  alignas(64) std::uint32_t staged[kWarpSize * 4];
+  const std::uint32_t* packed = staged;
+  if (access.pattern == Pattern::kContiguous) {
+    packed = reinterpret_cast<const std::uint32_t*>(access.addresses[0]);
+  } else if (vector == 4) {
+    for (int i = 0; i < kWarpSize; ++i) std::memcpy(staged + 4 * i, host_pointer(access.addresses[i]), 16);
+  } else {
+    for (int i = 0; i < kWarpSize; ++i) std::memcpy(staged + 2 * i, host_pointer(access.addresses[i]), 8);
+  }
+  std::uint32_t* out[4] = {};
+  for (unsigned v = 0; v < vector; ++v) out[v] = warp.lanes.write<std::uint32_t>(inst.operands[v]);
+  ops.split32(packed, vector, out);
+}
+
 template <typename Element, typename Register>
 MemOutcome load(Warp& warp, const Inst& inst, std::uint32_t mask) {
   const MemoryCode code = MemoryCode::unpack(inst.aux[0]);
@@ -36,6 +54,12 @@ MemOutcome load(Warp& warp, const Inst& inst, std::uint32_t mask) {
   const std::uint32_t bytes = sizeof(Element) * code.vector;
   if (!begin_access(warp, inst, code, mask, Memory::AccessKind::kLoad, sizeof(Element), bytes, access, at))
     return MemOutcome::kFault;
+  if constexpr (std::is_same_v<Element, Register> && sizeof(Element) == 4) {
+    if (code.vector > 1 && code.vector <= 4 && mask == kAllLanes && access.pattern != Pattern::kUniform) {
+      load_packed(warp, inst, code.vector, access);
+      return MemOutcome::kDone;
+    }
+  }
   for (unsigned v = 0; v < code.vector; ++v) {
     Register* out = warp.lanes.write<Register>(inst.operands[v]);
     const std::uint64_t skip = v * sizeof(Element);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "vgpu/memory/lane_ops.hpp"
+
 namespace echolo::vgpu {
 
 using ptx::Opcode;
@@ -11,6 +13,7 @@ using ptx::Space;
 
 Memory::Pattern form_addresses(const Lanes& lanes, Slot slot, bool narrow, std::uint64_t offset,
                                std::uint32_t mask, std::uint32_t bytes, std::uint64_t* addresses) {
+  static const LaneOps& ops = lane_ops();
   if ((slot.bits & Slot::kPool) != 0) {
     addresses[0] = narrow ? static_cast<std::uint32_t>(lanes.read<std::uint32_t>(slot)[0] +
                                                        static_cast<std::uint32_t>(offset))
@@ -18,34 +21,10 @@ Memory::Pattern form_addresses(const Lanes& lanes, Slot slot, bool narrow, std::
     return Memory::Pattern::kUniform;
   }
   if (narrow) {
-    const std::uint32_t* at = lanes.read<std::uint32_t>(slot);
-    const auto add = static_cast<std::uint32_t>(offset);
-    for (int i = 0; i < kWarpSize; ++i) addresses[i] = at[i] + add;
-  } else {
-    const std::uint64_t* at = lanes.read<std::uint64_t>(slot);
-    for (int i = 0; i < kWarpSize; ++i) addresses[i] = at[i] + offset;
+    return ops.form_narrow(lanes.read<std::uint32_t>(slot), static_cast<std::uint32_t>(offset), mask, bytes,
+                           addresses);
   }
-  if (mask != kAllLanes) {
-    const std::uint64_t filler = addresses[std::countr_zero(mask)];
-    for (int i = 0; i < kWarpSize; ++i) {
-      if (((mask >> static_cast<unsigned>(i)) & 1U) == 0) addresses[i] = filler;
-    }
-  }
-  const std::uint64_t first = addresses[0];
-  // Most accesses are told apart by one lane.
-  const std::uint64_t step = addresses[1] - first;
-  if (step == 0) {
-    std::uint64_t differ = 0;
-    for (int i = 0; i < kWarpSize; ++i) differ |= addresses[i] ^ first;
-    return differ == 0 ? Memory::Pattern::kUniform : Memory::Pattern::kScattered;
-  }
-  if (step == bytes && mask == kAllLanes) {
-    std::uint64_t differ = 0;
-    for (int i = 0; i < kWarpSize; ++i)
-      differ |= addresses[i] ^ (first + static_cast<std::uint64_t>(i) * bytes);
-    return differ == 0 ? Memory::Pattern::kContiguous : Memory::Pattern::kScattered;
-  }
-  return Memory::Pattern::kScattered;
+  return ops.form_wide(lanes.read<std::uint64_t>(slot), offset, mask, bytes, addresses);
 }
 
 std::string PlanContext::form() const {

@@ -69,6 +69,50 @@ inline bool test(const std::uint8_t* marks, std::uint64_t index) {
   return ((marks[index >> 3U] >> (index & 7U)) & 1U) != 0;
 }
 
+// Are the marks of `n` bytes at each of 32 indices all set? Indices are multiples of n, a power of two of at
+// most 32.
+template <unsigned n>
+inline bool all_set_at(const std::uint8_t* marks, const std::uint64_t* indices) {
+  std::uint32_t missing = 0;
+  for (int i = 0; i < 32; ++i) {
+    if constexpr (n >= 8) {
+      std::uint32_t word = n == 32 ? 0 : ~std::uint32_t{0} << (n / 8 * 8 % 32);
+      std::uint8_t bytes[n / 8];
+      std::memcpy(bytes, marks + (indices[i] >> 3U), n / 8);
+      std::uint32_t found = 0;
+      std::memcpy(&found, bytes, n / 8);
+      missing |= ~(found | word);
+    } else {
+      missing |=
+          (static_cast<std::uint32_t>(~marks[indices[i] >> 3U]) >> (indices[i] & 7U)) & ((1U << n) - 1U);
+    }
+  }
+  return missing == 0;
+}
+
+inline bool all_set_at(const std::uint8_t* marks, const std::uint64_t* indices, unsigned n, bool aligned) {
+  if (aligned) {
+    switch (n) {
+      case 1:
+        return all_set_at<1>(marks, indices);
+      case 2:
+        return all_set_at<2>(marks, indices);
+      case 4:
+        return all_set_at<4>(marks, indices);
+      case 8:
+        return all_set_at<8>(marks, indices);
+      case 16:
+        return all_set_at<16>(marks, indices);
+      default:
+        break;
+    }
+  }
+  for (int i = 0; i < 32; ++i) {
+    if (!all_set(marks, indices[i], n)) return false;
+  }
+  return true;
+}
+
 // Carries `n` marks from one place to another.
 inline void copy(std::uint8_t* to, std::uint64_t to_index, const std::uint8_t* from, std::uint64_t from_index,
                  std::uint64_t n) {

@@ -28,7 +28,7 @@ enum class Fault : std::uint8_t {
 
 // The allocation that an instruction met last on one PE: checked bounds and rights.
 struct CachedRange {
-  std::uint64_t begin = 1, end = 0;
+  std::uint64_t begin = 0, size = 0;
   AllocationRecord* record = nullptr;
   bool writable = false, constant = false;
 };
@@ -67,6 +67,11 @@ struct Memory::State {
   static bool in_host(std::uint64_t address) { return address - kHostBase < kHostBytes; }
   static std::uint64_t mark_index(std::uint64_t address) { return address - kArenaBase; }
   std::uint8_t* mark_bits() { return marks.data(); }
+  // The marks such that a device address is their index.
+  std::uint8_t* marks_by_address() {
+    return reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(marks.data()) -
+                                           (kArenaBase >> 3U));
+  }
 
   // May `pe` (-1: the node itself) touch this allocation?
   Fault right_of(int pe, const Allocation& allocation, bool peers_symmetric) const {

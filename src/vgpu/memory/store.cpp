@@ -1,4 +1,5 @@
 // st (PTX ISA, "Data Movement and Conversion Instructions: st").
+#include "vgpu/memory/lane_ops.hpp"
 #include "vgpu/memory/plan.hpp"
 
 namespace echolo::vgpu {
@@ -16,6 +17,36 @@ bool put(std::uint64_t address, Element value) {
   return before != value;
 }
 
+template <unsigned kBytes>
+bool put_each(const std::uint64_t* addresses, const std::uint32_t* staged) {
+  std::uint64_t differ = 0;
+  for (int i = 0; i < kWarpSize; ++i) {
+    std::uint64_t before[kBytes / 8], after[kBytes / 8];
+    std::memcpy(before, host_pointer(addresses[i]), kBytes);
+    std::memcpy(after, staged + static_cast<std::size_t>(i) * (kBytes / 4), kBytes);
+    for (unsigned w = 0; w < kBytes / 8; ++w) differ |= before[w] ^ after[w];
+    std::memcpy(host_pointer(addresses[i]), after, kBytes);
+  }
+  return differ != 0;
+}
+
+// .v2 and .v4 of 32-bit elements by a whole warp. Says whether anything changed.
+bool store_packed(Warp& warp, const Inst& inst, const MemoryCode& code, const Memory::Access& access) {
+  static const LaneOps& ops = lane_ops();
+  alignas(64) std::uint32_t staged[kWarpSize * 4];
+  const std::uint32_t* in[4] = {};
+  for (unsigned v = 0; v < code.vector; ++v)
+    in[v] = warp.lanes.read<std::uint32_t>(inst.operands[code.address + 1U + v]);
+  ops.join32(in, code.vector, staged);
+  if (access.pattern == Pattern::kScattered) {
+    return code.vector == 4 ? put_each<16>(access.addresses, staged) : put_each<8>(access.addresses, staged);
+  }
+  const std::size_t n = std::size_t{access.bytes} * kWarpSize;
+  if (std::memcmp(host_pointer(access.addresses[0]), staged, n) == 0) return false;
+  std::memcpy(host_pointer(access.addresses[0]), staged, n);
+  return true;
+}
+
 template <typename Element, typename Register>
 MemOutcome store(Warp& warp, const Inst& inst, std::uint32_t mask) {
   const MemoryCode code = MemoryCode::unpack(inst.aux[0]);
@@ -25,7 +56,14 @@ MemOutcome store(Warp& warp, const Inst& inst, std::uint32_t mask) {
   if (!begin_access(warp, inst, code, mask, Memory::AccessKind::kStore, sizeof(Element), bytes, access, at))
     return MemOutcome::kFault;
   bool changed = false;
-  for (unsigned v = 0; v < code.vector; ++v) {
+  unsigned n = code.vector;
+  if constexpr (sizeof(Element) == 4 && sizeof(Register) == 4) {
+    if (n > 1 && n <= 4 && mask == kAllLanes && access.pattern != Pattern::kUniform) {
+      changed = store_packed(warp, inst, code, access);
+      n = 0;
+    }
+  }
+  for (unsigned v = 0; v < n; ++v) {
     const Register* from = warp.lanes.read<Register>(inst.operands[code.address + 1U + v]);
     const std::uint64_t skip = v * sizeof(Element);
     switch (access.pattern) {
