@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kToolkit = "/echolo/cuda";
 constexpr const char* kInclude = "/echolo/include";
-constexpr const char* kLibraries = "/echolo/lib";
+constexpr const char* kLibraries = "/echolo/lib";  // with pe/, whose linker names point back into it
+constexpr const char* kLinkerNames = "/echolo/lib/pe";
 constexpr const char* kProgramFolder = "/program";
 constexpr const char* kMeta = "result.json";
 // Part of every cache key: a change in how results are made or written makes the old ones strangers.
@@ -43,7 +44,7 @@ std::vector<std::string> flags_of(const CompileRequest& request) {
     flags.push_back("-DKNOB_" + knob.name + "=" + std::to_string(knob.value));
   }
   if (request.kind == SourceKind::kCandidate) flags.emplace_back("-shared");
-  for (const char* flag : {"-L", kLibraries, "-lcudart", "-lnvshmem_host", "-Xlinker", "-z,defs"}) {
+  for (const char* flag : {"-L", kLinkerNames, "-lcudart", "-lnvshmem_host", "-Xlinker", "-z,defs"}) {
     flags.emplace_back(flag);
   }
   return flags;
@@ -166,7 +167,7 @@ class Compilation {
     tool.timeout = request_.timeout;
     tool.read_only = {{toolchain_.root, kToolkit},
                       {toolchain_.include_dir, kInclude},
-                      {toolchain_.library_dir, kLibraries}};
+                      {fs::path(toolchain_.library_dir).parent_path().string(), kLibraries}};
     if (request_.kind == SourceKind::kProgram) tool.read_only.emplace_back(request_.folder, kProgramFolder);
     return run_sandboxed(tool);
   }
