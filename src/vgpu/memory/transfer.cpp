@@ -96,22 +96,17 @@ void remember(WriterTable& writers, std::uint64_t address, std::uint64_t n, cons
               const char* role) {
   const bool host = who.warp == nullptr && who.site != nullptr;
   if (n > kRememberedBytes || !(who.synchronises || host)) return;
-  WriterTable::Record record;
-  if (who.warp != nullptr) {
-    record.shared =
-        writers.of_instruction(*who.warp->block->grid, *who.inst, [&] { return site_of(who, role); });
-    record.block = who.warp->block->linear_index;
-    record.thread = who.warp->index_in_block * kWarpSize + static_cast<unsigned>(who.lane);
-  } else {
-    record.shared = writers.of_host(site_of(who, role));
-  }
+  const auto site = std::make_shared<const Site>(site_of(who, role));
   for (std::uint64_t at = address; at < address + n;) {
     const std::uint64_t bytes = std::min(8 - at % 8, address + n - at);
+    WriterTable::Record record;
     record.address = at;
     record.bytes = static_cast<std::uint8_t>(bytes);
-    record.value = 0;
     std::memcpy(&record.value, host_bytes(at), bytes);
-    writers.put(record);
+    record.site = site;
+    record.block = site->block;
+    record.thread = site->thread;
+    writers.put(std::move(record));
     at += bytes;
   }
 }

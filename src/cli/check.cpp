@@ -1,0 +1,50 @@
+// echolo check PROBLEM CANDIDATE
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/session.hpp"
+#include "problem/suite.hpp"
+
+namespace echolo::cli {
+namespace {
+
+struct Arguments {
+  std::string problem, candidate;
+  std::vector<std::string> knobs;
+  CheckFlags flags;
+};
+
+int run(const Session& session, const Arguments& given) {
+  Result<Problem> problem = find_problem(given.problem);
+  if (!problem) return session.fail(problem.error());
+  Result<judge::Candidate> candidate = judge::load_candidate(given.candidate, given.knobs);
+  if (!candidate) return session.fail(candidate.error());
+  Result<store::Store> store = session.open_store();
+  if (!store) return session.fail(store.error());
+  Result<judge::CheckOptions> options = check_options(given.flags, store.value());
+  if (!options) return session.fail(options.error());
+  auto progress = session.progress();
+  Result<judge::Verdict> verdict = judge::check_candidate(*problem, *candidate, *options, *progress);
+  progress.reset();
+  if (!verdict) return session.fail(verdict.error());
+  const std::string text = session.json ? judge::to_json(*verdict).dump(2) + "\n"
+                                        : judge::render(*verdict, {session.colour_out, session.verbose});
+  return session.print(text, judge::exit_code_of(*verdict));
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Session& session) {
+  CLI::App* command = app.add_subcommand("check", "Screen, compile and check a candidate on the virtual node");
+  const auto given = std::make_shared<Arguments>();
+  add_common_options(*command, session);
+  add_check_options(*command, given->flags);
+  command->add_option("PROBLEM", given->problem, "A problem's name or directory")->required();
+  command->add_option("CANDIDATE", given->candidate, "A .cu file or a kernel directory")->required();
+  command->add_option("--knob", given->knobs, "NAME=VALUE: a knob of the kernel; may be given several times")->expected(1);
+  command->add_flag("--verbose", session.verbose, "Every wrong comparison and the whole log");
+  command->callback(
+      [&session, given] { session.chosen = [&session, given] { return run(session, *given); }; });
+}
+
+}  // namespace echolo::cli
