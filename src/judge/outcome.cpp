@@ -101,7 +101,7 @@ Result<std::vector<CheckRow>> compare_outputs(const Problem& problem, const std:
     for (std::size_t rank = 0; rank < expected.ranks.size(); ++rank) {
       const RankResult& reference = expected.ranks[rank];
       const std::string path = (std::filesystem::path(output_dir) /
-                                ("call" + std::to_string(k) + ".rank" + std::to_string(rank) + ".safetensors"))
+                                ("call" + std::to_string(k + 1) + ".rank" + std::to_string(rank) + ".safetensors"))
                                    .string();
       Result<Safetensors> got = Safetensors::read(path);
       if (!got) return machine_error("an output of the virtual node is missing: " + got.error().render());
