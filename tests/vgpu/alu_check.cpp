@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstring>
 
 namespace echolo::vgpu::alu_test {
 namespace {
@@ -98,6 +99,19 @@ void check_on(std::string_view target, const std::string& text,
   }
 }
 
+// 2^exponent, straight into the bits of the 15-bit exponent field.
+Quad power_of_two(int exponent) {
+  const std::uint64_t words[2] = {0, static_cast<std::uint64_t>(exponent + 16383) << 48U};
+  Quad value = 0;
+  std::memcpy(&value, words, sizeof(value));
+  return value;
+}
+int exponent_of(Quad value) {
+  std::uint64_t words[2];
+  std::memcpy(words, &value, sizeof(value));
+  return static_cast<int>((words[1] >> 48U) & 0x7fffU) - 16383;
+}
+
 }  // namespace
 
 void check(const std::string& text, const Reference& reference, int rounds) {
@@ -137,22 +151,14 @@ std::uint64_t round_to_format(Quad value, int exponent_bits, int fraction_bits) 
   if (value != value) return (1ULL << static_cast<unsigned>(exponent_bits + fraction_bits)) - 1;
   const bool negative = __builtin_signbit(value) != 0;
   const std::uint64_t sign = negative ? 1ULL << static_cast<unsigned>(exponent_bits + fraction_bits) : 0;
-  Quad left = negative ? -value : value;
-  Quad quantum = 1;
-  for (int i = 0; i < bias - 1 + fraction_bits; ++i) quantum /= 2;
-  int exponent = 0;
-  const Quad top = static_cast<Quad>(1ULL << (f + 1));
-  while (left >= top * quantum && exponent <= 2 * bias) {
-    quantum *= 2;
-    ++exponent;
-  }
-  if (left >= top * quantum) return sign | infinity;
-  left /= quantum;
-  auto whole = static_cast<std::uint64_t>(left);
-  const Quad rest = left - static_cast<Quad>(whole);
+  const Quad magnitude = negative ? -value : value;
+  const int exponent = std::max(exponent_of(magnitude), 1 - bias);
+  if (exponent > bias) return sign | infinity;
+  const Quad scaled = magnitude / power_of_two(exponent - fraction_bits);
+  auto whole = static_cast<std::uint64_t>(scaled);
+  const Quad rest = scaled - static_cast<Quad>(whole);
   if (rest > 0.5 || (rest == 0.5 && (whole & 1U) != 0)) ++whole;
-  const std::uint64_t bits = (static_cast<std::uint64_t>(exponent) << f) + whole;
-  return sign | std::min(bits, infinity);
+  return sign | std::min((static_cast<std::uint64_t>(exponent - 1 + bias) << f) + whole, infinity);
 }
 
 Quad from_format(std::uint64_t bits, int exponent_bits, int fraction_bits) {
@@ -165,9 +171,8 @@ Quad from_format(std::uint64_t bits, int exponent_bits, int fraction_bits) {
   if (exponent == (1 << exponent_bits) - 1) {
     value = fraction == 0 ? static_cast<Quad>(__builtin_inf()) : static_cast<Quad>(__builtin_nan(""));
   } else {
-    value = static_cast<Quad>(exponent == 0 ? fraction : fraction | 1ULL << f);
-    for (int i = (exponent == 0 ? 1 : exponent) - bias - fraction_bits; i < 0; ++i) value /= 2;
-    for (int i = (exponent == 0 ? 1 : exponent) - bias - fraction_bits; i > 0; --i) value *= 2;
+    value = static_cast<Quad>(exponent == 0 ? fraction : fraction | 1ULL << f) *
+            power_of_two((exponent == 0 ? 1 : exponent) - bias - fraction_bits);
   }
   return negative ? -value : value;
 }

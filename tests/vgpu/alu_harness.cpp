@@ -14,7 +14,7 @@ struct Group {
 };
 const std::vector<Group>& groups() {
   static const std::vector<Group> all = {{"%p", "pred", 8, 1},  {"%rs", "b16", 16, 16}, {"%r", "b32", 32, 32},
-                                         {"%f", "f32", 8, 32},  {"%rd", "b64", 8, 64},  {"%fd", "f64", 8, 64},
+                                         {"%f", "f32", 8, 32},  {"%rd", "b64", 24, 64}, {"%fd", "f64", 8, 64},
                                          {"%q", "b128", 4, 128}};
   return all;
 }

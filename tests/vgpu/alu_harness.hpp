@@ -14,7 +14,7 @@
 
 namespace echolo::vgpu::alu_test {
 
-// Register names: %p0-7, %rs0-15 (16 bit), %r0-31, %f0-7 (32 bit), %rd0-7, %fd0-7 (64 bit), %q0-3 (128 bit).
+// Register names: %p0-7, %rs0-15 (16 bit), %r0-31, %f0-7 (32 bit), %rd0-23, %fd0-7 (64 bit), %q0-3 (128 bit).
 struct Registers {
   Registers();
   std::uint64_t get(const std::string& name, int lane) const;       // predicates: 0 or 1

@@ -51,11 +51,21 @@ TEST(AluPlan, TakesTheOrdinaryInstructionsOfACompiler) {
   }
 }
 
-TEST(AluPlan, RefusesWhatDoesNotFitWithTheFormsName) {
-  EXPECT_NE(Prepared("add.s64 %r1, %r2, %r3").error().find("add.s64"), std::string::npos);
-  EXPECT_NE(Prepared("add.s64 %r1, %r2, %r3").error().find("%r1 has 32 bits"), std::string::npos);
-  EXPECT_NE(Prepared("mul.lo.s32 %r1, %r2, 0f3F800000").error().find("floating-point literal"),
-            std::string::npos);
+TEST(AluPlan, RefusesWhatItDoesNotHaveWithTheFormsName) {
+  EXPECT_NE(Prepared("fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4").error().find("fma.rn.f32x2"), std::string::npos);
+  EXPECT_NE(Prepared("max.f32 %f1, %f2, %f3, %f4").error().find("max.f32"), std::string::npos);
+  EXPECT_NE(Prepared("mul.lo.s32 %r1, %r2, 0f3F800000").error().find("floating"), std::string::npos);
+}
+
+TEST(AluTargets, AreChosenByNameAndRefusedWithThoseThatExist) {
+  EXPECT_FALSE(alu::simd_targets().empty());
+  const Status wrong = alu::set_simd_target("mmx");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().hint.find(alu::simd_targets().front()), std::string::npos);
+  ASSERT_TRUE(alu::set_simd_target(alu::simd_targets().front()).ok());
+  EXPECT_EQ(alu::simd_target(), alu::simd_targets().front());
+  ASSERT_TRUE(alu::set_simd_target("").ok());
+  EXPECT_EQ(alu::simd_target(), alu::simd_targets().back());
 }
 
 TEST(AluMasks, LeaveOtherLanesAlone) {

@@ -126,7 +126,8 @@ HWY_INLINE float tanh_f32(float x) {
   const double small =
       wide + wide * z * (-1.0 / 3.0 + z * (2.0 / 15.0 + z * (-17.0 / 315.0 + z * (62.0 / 2835.0))));
   const float result = static_cast<float>(__builtin_fabs(wide) < 0.0625 ? small : large);
-  return is_nan(x) ? as_float(kNanF32) : result;
+  const float signed_zero = x == 0.0F ? x : result;
+  return is_nan(x) ? as_float(kNanF32) : signed_zero;
 }
 
 struct Ex2 {
@@ -196,8 +197,13 @@ HWY_INLINE double flush_f64(double x) {
 }
 HWY_INLINE double upper(double x) { return as_double(as_bits(x) & kUpper); }
 HWY_INLINE double settle(double x) { return is_nan(x) ? as_double(0xfff8000000000000ULL) : x; }
-HWY_INLINE double rcp_gross(double x) { return settle(upper(flush_f64(1.0 / upper(flush_f64(x))))); }
-HWY_INLINE double rsqrt_gross(double x) { return settle(upper(1.0 / __builtin_sqrt(upper(flush_f64(x))))); }
+// A NaN may have its bits in the lower half alone.
+HWY_INLINE double rcp_gross(double x) {
+  return settle(is_nan(x) ? x : upper(flush_f64(1.0 / upper(flush_f64(x)))));
+}
+HWY_INLINE double rsqrt_gross(double x) {
+  return settle(is_nan(x) ? x : upper(1.0 / __builtin_sqrt(upper(flush_f64(x)))));
+}
 HWY_INLINE double rsqrt_f64(double x) { return settle(1.0 / __builtin_sqrt(x)); }
 
 template <class Op>
