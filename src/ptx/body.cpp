@@ -135,6 +135,8 @@ bool Parser::parse_labelled(const Token& label) {
         }
         const Function& target = module_.functions[static_cast<std::size_t>(symbol->second.index)];
         if (first) prototype = {target.results, target.parameters};
+        if (first) n_target_parameters_ += target.results.size() + target.parameters.size();
+        if (n_target_parameters_ > kMaxCopied) return fail(at, "this module has too many .calltargets");
         first = false;
       } while (accept(','));
     }

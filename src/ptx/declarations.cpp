@@ -123,6 +123,9 @@ bool Parser::parse_parameters(std::vector<Variable>& into) {
   if (!expect('(')) return false;
   if (accept(')')) return true;
   do {
+    if (into.size() >= kMaxParameters) {
+      return fail(lexer_.peek(), "a function has at most " + with_commas(kMaxParameters) + " parameters");
+    }
     if (!parse_parameter(into.emplace_back())) return false;
   } while (accept(','));
   return expect(')');

@@ -138,12 +138,16 @@ std::string dotted(std::string_view mnemonic, std::span<const std::string_view> 
   return text;
 }
 
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  return word.size() > 40 ? std::string() : did_you_mean(word, known);
+}
+
 FormError unknown_modifier(const TableEntry& entry, std::string_view word) {
   std::vector<std::string> known;
   for (const auto& [name, action] : entry.words) known.emplace_back(name);
   std::ranges::sort(known);
   return {"'." + printable(word) + "' is not a modifier of '" + std::string(entry.form.prefix) + "'",
-          did_you_mean(word, known)};
+          suggestion(word, known)};
 }
 
 const TableEntry* choose_form(const Mnemonic& mnemonic, std::span<const std::string_view> modifiers) {
@@ -183,7 +187,7 @@ std::optional<CompiledOpcode> compile_opcode(std::string_view name,
     std::vector<std::string> known;
     for (const auto& [text, mnemonic] : table()) known.emplace_back(text);
     std::ranges::sort(known);
-    error = {"'" + printable(name) + "' is no PTX instruction known for sm_90a", did_you_mean(name, known)};
+    error = {"'" + printable(name) + "' is no PTX instruction known for sm_90a", suggestion(name, known)};
     return std::nullopt;
   }
   const TableEntry* entry = choose_form(found->second, modifiers);

@@ -8,6 +8,8 @@
 namespace echolo::ptx {
 namespace {
 
+constexpr std::size_t kMaxBits = std::size_t{1} << 31;  // 256 MiB a set
+
 struct BasicBlock {
   std::int32_t begin = 0, end = 0;       // instructions
   std::vector<std::int32_t> successors;  // blocks
@@ -50,6 +52,7 @@ std::vector<BasicBlock> build_blocks(const Function& function) {
     block_at[i] = static_cast<std::int32_t>(blocks.size()) - 1;
     blocks.back().end = static_cast<std::int32_t>(i) + 1;
   }
+  std::vector<std::size_t> last_from(blocks.size(), blocks.size());  // a table may name a block many times
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     BasicBlock& block = blocks[b];
     const Instruction& last = body[static_cast<std::size_t>(block.end) - 1];
@@ -58,7 +61,8 @@ std::vector<BasicBlock> build_blocks(const Function& function) {
       const std::int32_t next = block_at[static_cast<std::size_t>(target)];
       if (next < 0) {
         block.returns = true;  // falls off the end
-      } else if (std::ranges::find(block.successors, next) == block.successors.end()) {
+      } else if (last_from[static_cast<std::size_t>(next)] != b) {
+        last_from[static_cast<std::size_t>(next)] = b;
         block.successors.push_back(next);
         blocks[static_cast<std::size_t>(next)].predecessors.push_back(static_cast<std::int32_t>(b));
       }
@@ -122,6 +126,7 @@ class Analysis {
     liveness.deaths_begin.assign(function_.body.size() + 1, 0);
     if (blocks_.empty()) return liveness;
     number_crossing_registers();
+    if (blocks_.size() * registers_.size() > kMaxBits) return everything_lives();
     BitRows live_in(blocks_.size(), registers_.size()), live_out(blocks_.size(), registers_.size());
     solve(live_in, live_out);
     for_each_bit(live_in.row(0), [&](std::size_t bit) { liveness.live_at_entry.push_back(registers_[bit]); });
@@ -131,6 +136,18 @@ class Analysis {
   }
 
  private:
+  // No compiler's function is that large; a safe answer then is enough.
+  Liveness everything_lives() const {
+    Liveness liveness;
+    liveness.deaths_begin.assign(function_.body.size() + 1, 0);
+    liveness.intervals.assign(function_.registers.size(),
+                              {0, static_cast<std::int32_t>(function_.body.size()) - 1});
+    for (std::int32_t reg = 0; reg < static_cast<std::int32_t>(function_.registers.size()); ++reg) {
+      liveness.live_at_entry.push_back(reg);
+    }
+    return liveness;
+  }
+
   // Only registers that some block reads before it surely writes them can be live across blocks; the others,
   // most of all, need no bit.
   void number_crossing_registers() {

@@ -289,6 +289,7 @@ bool Parser::parse_alias() {
 
 // An alias is a second copy of the function under its own name.
 bool Parser::finish_aliases() {
+  std::size_t n_copied = 0;
   for (const auto& [index, target] : aliases_) {
     const auto& [aliasee, line] = target;
     const auto found = globals_.find(aliasee);
@@ -299,7 +300,10 @@ bool Parser::finish_aliases() {
     }
     Function& alias = module_.functions[index];
     if (alias.is_defined) return fail_line(line, "'" + printable(alias.name) + "' has a body and an alias");
-    Function copy = module_.functions[static_cast<std::size_t>(found->second.index)];
+    const Function& target_function = module_.functions[static_cast<std::size_t>(found->second.index)];
+    n_copied += target_function.body.size() + target_function.registers.size();
+    if (n_copied > kMaxCopied) return fail_line(line, "the aliases of this module stand for too much code");
+    Function copy = target_function;
     copy.name = alias.name;
     copy.is_visible = copy.is_visible || alias.is_visible;
     alias = std::move(copy);

@@ -26,6 +26,9 @@ inline constexpr std::int64_t kMaxRegistersPerModule = std::int64_t{1} << 22;
 inline constexpr std::size_t kMaxBlockDepth = 256;
 inline constexpr std::size_t kMaxVectorElements = 512;
 inline constexpr std::size_t kMaxBranchTargets = std::size_t{1} << 22;
+inline constexpr std::size_t kMaxParameters = 8192;
+inline constexpr std::size_t kMaxCopied = std::size_t{1}
+                                          << 20;  // instructions of aliases; parameters of .calltargets
 inline constexpr int kMaxExpressionDepth = 64;
 inline constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kMaxPaddingBytes = std::uint64_t{1} << 26;
@@ -173,9 +176,10 @@ class Parser {
   std::int32_t position_ = -1;
   std::vector<std::string_view> opcode_words_;
   std::unordered_map<std::string_view, CompiledOpcode>
-      opcodes_;                       // by text; one a distinct opcode of the module
-  std::int64_t n_registers_ = 0;      // of all functions
-  std::size_t n_branch_targets_ = 0;  // of all brx.idx
+      opcodes_;                          // by text; one a distinct opcode of the module
+  std::int64_t n_registers_ = 0;         // of all functions
+  std::size_t n_branch_targets_ = 0;     // of all brx.idx
+  std::size_t n_target_parameters_ = 0;  // copied from functions of .calltargets
   // Labels among the operands of the instruction being parsed.
   struct PendingLabel {
     std::string_view name;

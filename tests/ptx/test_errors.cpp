@@ -184,6 +184,29 @@ TEST(PtxErrors, DebugNames) {
   });
 }
 
+// Small texts must not ask for much memory or time.
+TEST(PtxErrors, HostileSizes) {
+  std::string parameters = ".func f(";
+  for (int i = 0; i < 9000; ++i)
+    parameters += (i == 0 ? ".param .b32 p" : ", .param .b32 p") + std::to_string(i);
+  std::string aliases = ".func f() {\n.reg .b32 %r<100000>;\nret;\n}\n";
+  for (int i = 0; i < 20; ++i)
+    aliases += ".func a" + std::to_string(i) + "();\n.alias a" + std::to_string(i) + ", f;\n";
+  std::string tables = "t: .branchtargets l";
+  for (int i = 0; i < 5000; ++i) tables += ", l";
+  tables += ";\nl:\n";
+  for (int i = 0; i < 1000; ++i) tables += "brx.idx %r1, t;\n";
+  expect_errors({
+      {with_header(parameters + ");"), 4, "at most 8,192 parameters"},
+      {with_header(aliases), 29, "stand for too much code"},
+      {kernel(tables), 850, "too many branch targets"},
+      {with_header(".global .b8 x[2][1000000000] = {{1}, {2}};"), 4, "leave out more than 64 MiB"},
+      {with_header(".file 99999999 \"a\""), 4, "the file's number is too large"},
+      {kernel(std::string(100000, 'x') + ".u32 %r1;"), 10, "is no PTX instruction"},
+      {kernel("mov.u32 %r1, " + std::string(100000, '-') + "1;"), 10, "nested too deeply"},
+  });
+}
+
 TEST(PtxErrors, UntrustedTextIsShownWithoutControlCharacters) {
   const Result<Module> module = parse(kernel("\x1b[31m"), "wrong.ptx");
   ASSERT_FALSE(module.ok());

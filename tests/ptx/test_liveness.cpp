@@ -164,6 +164,23 @@ TEST(PtxLiveness, SharedSlotsBehaveAsRegistersOfTheirOwn) {
   EXPECT_LT(n_slots, n_used) << "nothing was shared";
 }
 
+TEST(PtxLiveness, AFunctionTooLargeForTheAnalysisSharesNothing) {
+  constexpr int kBlocks = 48000;
+  std::string body = ".reg .b32 %r<" + std::to_string(kBlocks) + ">;\n";
+  for (int i = 0; i < kBlocks; ++i) {
+    const std::string n = std::to_string(i);
+    body += "L" + n + ": add.u32 %r" + n + ", %r" + n + ", 1;\nbra L" + n + ";\n";
+  }
+  const Module module = must_parse(bare_kernel(body));
+  const Function& k = module.functions[0];
+  const Liveness liveness = compute_liveness(k);
+  const SlotAssignment slots = assign_slots(k, liveness);
+  EXPECT_TRUE(liveness.deaths.empty());
+  EXPECT_EQ(liveness.deaths_begin.size(), k.body.size() + 1);
+  EXPECT_EQ(slots.n_slots_by_class[static_cast<std::size_t>(SlotClass::k32)],
+            static_cast<std::uint32_t>(kBlocks));
+}
+
 TEST(PtxLiveness, IsQuickForLargeBodies) {
   std::string body = ".reg .pred %p<2>;\n.reg .b32 %r<5001>;\n";
   for (int i = 0; i < 20000; ++i) {
