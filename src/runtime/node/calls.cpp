@@ -8,7 +8,7 @@ vgpu::Site Node::host_site(int pe, const HostThread& thread, std::string role) c
   site.role = std::move(role);
   site.pe = pe;
   site.on_device = false;
-  site.where.file = sites_.token(pe, thread.pending.header.frames);
+  site.where = sites_.frame(pe, thread.pending.header.frames);
   site.call = driver_ ? driver_->call_of(pe) : 0;
   return site;
 }

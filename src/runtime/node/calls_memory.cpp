@@ -63,7 +63,7 @@ Answer Node::allocate(int pe, HostThread& thread, wire::Reader in) {
   if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
   if (bytes > vgpu::kPeSpan) return Answer::fail(2);
   std::string where = sites_.token(pe, thread.pending.header.frames);
-  if (!where.empty()) where += ":0";
+  if (!where.empty()) where += ":" + std::to_string(kTokenLine);
   const Result<std::uint64_t> address =
       machine_->memory().allocate(pe, bytes, 256, kind_of(kind), "", thread.pending.header.name, where);
   if (!address.ok()) return Answer::fail(refuse(pe, thread, usage_error("cudaErrorMemoryAllocation: " + address.error().message)));

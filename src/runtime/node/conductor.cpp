@@ -72,14 +72,11 @@ bool Node::all_gone() const {
   return std::all_of(pes_.begin(), pes_.end(), [](const auto& pe) { return pe->process.ended; });
 }
 
-void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in) {
+// What ends a PE is only kept here: judge_ends() looks at all PEs at once, so that their order does not depend on which
+// of them was quicker.
+void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in, std::vector<std::uint8_t> bytes) {
   PeState& state = *pes_[static_cast<std::size_t>(pe)];
   PeProcess& process = state.process;
-  PeReport& report = process.report;
-  const std::string phase = driver_ && !driver_->phase(pe).empty() ? " in " + driver_->phase(pe) : "";
-  const std::string token = sites_.token(pe, header.frames);
-  const std::string at = token.empty() ? "" : ", at " + token;
-  const std::string name = "PE " + std::to_string(pe);
   switch (static_cast<wire::Op>(header.op)) {
     case wire::Op::kNoteModule: {
       in.u64();
@@ -94,66 +91,90 @@ void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in)
     case wire::Op::kNoteEnd: process.good_end = true; break;
     case wire::Op::kNoteUnsupported: {
       const std::string text(in.text().substr(0, 1000));
-      if (state.notes.size() < 16) state.notes.push_back(text + at);
+      const std::string token = sites_.token(pe, header.frames);
+      if (state.notes.size() < 16) state.notes.push_back(text + (token.empty() ? "" : ", at " + token));
       break;
     }
     case wire::Op::kNoteException:
-    case wire::Op::kNoteFailure: {
-      if (process.reported) break;
-      process.reported = true;
-      const bool exception = static_cast<wire::Op>(header.op) == wire::Op::kNoteException;
-      report.end = exception ? PeEnd::kException : PeEnd::kExitCode;
-      report.detail = std::string(exception ? "exception " : "") + std::string(in.text().substr(0, 4000)) + phase;
-      stop(exception ? "crashed" : "launch_error", name + ": " + report.detail);
+    case wire::Op::kNoteFailure:
+    case wire::Op::kNoteCrash:
+      if (process.last_words) break;
+      process.last_words = LastWords{header, std::move(bytes)};
       break;
-    }
-    case wire::Op::kNoteCrash: {
-      if (process.reported) break;
-      process.reported = true;
-      const int signal = static_cast<int>(in.u32() & 127U);
-      const std::uint64_t address = in.u64();
-      report.end = PeEnd::kSignal;
-      report.code = signal;
-      const char* abbreviation = ::sigabbrev_np(signal);
-      report.detail = std::string("SIG") + (abbreviation == nullptr ? "?" : abbreviation);
-      if (signal == SIGSEGV || signal == SIGBUS) {
-        char text[32];
-        std::snprintf(text, sizeof text, " at address 0x%llx", static_cast<unsigned long long>(address));
-        report.detail += text;
-      }
-      report.detail += phase + at;
-      if (signal == SIGXCPU && process.asked_where) {
-        report.end = PeEnd::kTimeout;
-        report.detail = "makes no call for " + std::to_string(spec_.host_timeout.count()) + " ms" + phase + at;
-        stop("timeout", name + " " + report.detail);
-        break;
-      }
-      if (address >= vgpu::kArenaBase && address < vgpu::kArenaBase + vgpu::kArenaBytes) {
-        const vgpu::Memory& memory = machine_->memory();
-        vgpu::Finding finding;
-        finding.kind = vgpu::FindingKind::kHostDereference;
-        finding.fatal = true;
-        const vgpu::Allocation* object = memory.find(address);
-        finding.message = "host code of " + name + " dereferences device memory";
-        finding.why = "a device address means nothing to the CPU; on a GPU machine this is a segmentation fault";
-        finding.advice = "copy with cudaMemcpy, or allocate with cudaMallocManaged or cudaMallocHost what both sides use";
-        vgpu::Site site;
-        site.role = "host";
-        site.pe = pe;
-        site.on_device = false;
-        site.where.file = token;
-        site.call = driver_ ? driver_->call_of(pe) : 0;
-        finding.sites.push_back(site);
-        if (object != nullptr) {
-          finding.address = {object->pe, object->describe(), static_cast<std::int64_t>(address - object->base)};
-        }
-        machine_->findings().add(std::move(finding));
-      }
-      stop("crashed", name + ": " + report.detail);
-      break;
-    }
-    default: stop("crashed", name + " speaks the node's protocol wrongly"); break;
+    default: stop("crashed", "PE " + std::to_string(pe) + " speaks the node's protocol wrongly"); break;
   }
+}
+
+void Node::judge_last_words(int pe) {
+  PeProcess& process = pes_[static_cast<std::size_t>(pe)]->process;
+  if (!process.last_words || process.reported) return;
+  process.reported = true;
+  const wire::RequestHeader& header = process.last_words->header;
+  wire::Reader in(process.last_words->payload);
+  PeReport& report = process.report;
+  const std::string phase = driver_ && !driver_->phase(pe).empty() ? " in " + driver_->phase(pe) : "";
+  const std::string token = sites_.token(pe, header.frames);
+  const std::string at = token.empty() ? "" : ", at " + token;
+  const std::string name = "PE " + std::to_string(pe);
+  if (static_cast<wire::Op>(header.op) != wire::Op::kNoteCrash) {
+    const bool exception = static_cast<wire::Op>(header.op) == wire::Op::kNoteException;
+    report.end = exception ? PeEnd::kException : PeEnd::kExitCode;
+    report.detail = std::string(exception ? "exception " : "") + std::string(in.text().substr(0, 4000)) + phase;
+    stop(exception ? "crashed" : "launch_error", name + ": " + report.detail);
+    return;
+  }
+  const int signal = static_cast<int>(in.u32() & 127U);
+  const std::uint64_t address = in.u64();
+  report.end = PeEnd::kSignal;
+  report.code = signal;
+  if (signal == SIGXCPU && process.asked_where) {
+    report.end = PeEnd::kTimeout;
+    report.detail = "makes no call for " + std::to_string(spec_.host_timeout.count()) + " ms" + phase + at;
+    stop("timeout", name + " " + report.detail);
+    return;
+  }
+  const char* abbreviation = ::sigabbrev_np(signal);
+  report.detail = std::string("SIG") + (abbreviation == nullptr ? "?" : abbreviation);
+  if (signal == SIGSEGV || signal == SIGBUS) {
+    char text[32];
+    std::snprintf(text, sizeof text, " at address 0x%llx", static_cast<unsigned long long>(address));
+    report.detail += text;
+  }
+  report.detail += phase + at;
+  if (address >= vgpu::kArenaBase && address < vgpu::kArenaBase + vgpu::kArenaBytes) {
+    report_dereference(pe, address, sites_.frame(pe, header.frames));
+  }
+  stop("crashed", name + ": " + report.detail);
+}
+
+void Node::report_dereference(int pe, std::uint64_t address, const vgpu::Frame& where) {
+  const vgpu::Allocation* object = machine_->memory().find(address);
+  vgpu::Finding finding;
+  finding.kind = vgpu::FindingKind::kHostDereference;
+  finding.fatal = true;
+  finding.message = "host code of PE " + std::to_string(pe) + " dereferences device memory";
+  finding.why = "a device address means nothing to the CPU; on a GPU machine this is a segmentation fault";
+  finding.advice = "copy with cudaMemcpy, or allocate with cudaMallocManaged or cudaMallocHost what both sides use";
+  vgpu::Site site;
+  site.role = "host";
+  site.pe = pe;
+  site.on_device = false;
+  site.where = where;
+  site.call = driver_ ? driver_->call_of(pe) : 0;
+  finding.sites.push_back(site);
+  if (object != nullptr) {
+    finding.address = {object->pe, object->describe(), static_cast<std::int64_t>(address - object->base)};
+  }
+  machine_->findings().add(std::move(finding));
+}
+
+// Called when all PEs are quiet: those that ended badly since, in their order.
+bool Node::judge_ends() {
+  for (auto& pe : pes_) {
+    judge_last_words(pe->process.pe);
+    if (pe->process.ended) judge_end(pe->process.pe);
+  }
+  return !stopped_ && !machine_->findings().has_fatal();
 }
 
 // Takes in whatever the PEs have sent, said or printed. False where the poll itself fails.
@@ -213,7 +234,8 @@ bool Node::read_all_ready(int timeout_ms) {
           std::memcpy(&header, message.bytes.data(), sizeof header);
           const std::size_t body = message.bytes.size() - sizeof header;
           if (wire::valid(header) && wire::is_note(static_cast<wire::Op>(header.op)) && header.bytes == body) {
-            take_note(index, header, wire::Reader(message.bytes.data() + sizeof header, body));
+            message.bytes.erase(message.bytes.begin(), message.bytes.begin() + sizeof header);
+            take_note(index, header, wire::Reader(message.bytes), message.bytes);
           }
         }
         message = {};
@@ -246,7 +268,8 @@ bool Node::read_all_ready(int timeout_ms) {
         std::memcpy(&header, message.bytes.data(), sizeof header);
         const std::size_t body = message.bytes.size() - sizeof header;
         if (wire::valid(header) && wire::is_note(static_cast<wire::Op>(header.op)) && header.bytes == body) {
-          take_note(pe, header, wire::Reader(message.bytes.data() + sizeof header, body));
+          message.bytes.erase(message.bytes.begin(), message.bytes.begin() + sizeof header);
+          take_note(pe, header, wire::Reader(message.bytes), message.bytes);
         }
       }
     }
@@ -260,6 +283,7 @@ bool Node::quiet(PeState& pe, Clock::time_point now, bool* computing) const {
   *computing = false;
   const PeProcess& process = pe.process;
   if (process.ended) return true;
+  if (process.last_words) return process.last_words->seen + kAsleep < now;  // its end is a matter of moments
   Clock::time_point since = process.started;
   bool all_in_calls = !process.threads.empty();
   for (const auto& [index, thread] : process.threads) {
@@ -315,7 +339,8 @@ bool Node::check_limits() {
     if (!process.asked_where && process.process > 0) {
       process.asked_where = true;
       ::kill(process.process, SIGXCPU);
-      for (int i = 0; i < 20 && !stopped_; ++i) read_all_ready(20);
+      for (int i = 0; i < 20 && !process.last_words; ++i) read_all_ready(20);
+      judge_last_words(process.pe);
       if (stopped_) return false;
     }
     const std::string phase = driver_ && !driver_->phase(process.pe).empty() ? " in " + driver_->phase(process.pe) : "";
@@ -338,7 +363,7 @@ bool Node::wait_for_hosts() {
     }
     if (!read_all_ready(all_quiet || first ? 0 : 5)) return false;
     if (stopped_ || machine_->findings().has_fatal() || !check_limits()) return false;
-    if (all_quiet) return true;
+    if (all_quiet) return judge_ends();
   }
 }
 
@@ -446,7 +471,7 @@ void Node::explain_stuck(bool livelock) {
         wait.waits_for += ", which waits for " + op->waits_for;
         break;
       }
-      wait.where.file = sites_.token(process.pe, thread->pending.header.frames);
+      wait.where = sites_.frame(process.pe, thread->pending.header.frames);
       hosts.push_back(wait);
     }
   }

@@ -1,7 +1,7 @@
 // The start and the end of a job.
 #include "runtime/node/node.hpp"
 
-#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -129,19 +129,23 @@ Result<JobResult> Node::run() {
   return finish();
 }
 
-// How a PE ended, as far as its process's status and what it said tell.
 void Node::pe_ended(int pe) {
   PeState& state = *pes_[static_cast<std::size_t>(pe)];
   PeProcess& process = state.process;
   process.take_output();
-  int status = 0;
-  reap(process, &status);
+  reap(process, &process.wait_status);
   process.ended = true;
   for (auto& [index, thread] : process.threads) thread->in_call = false;
   process.threads.clear();
   fabric_->pe_gone(pe, state.shmem_ended ? "has called nvshmem_finalize" : "has ended");
+}
+
+// How a PE ended, as far as its process's status and what it said tell.
+void Node::judge_end(int pe) {
+  PeProcess& process = pes_[static_cast<std::size_t>(pe)]->process;
   if (process.reported) return;
   process.reported = true;
+  const int status = process.wait_status;
   const std::string phase = driver_ && !driver_->phase(pe).empty() ? " inside " + driver_->phase(pe) : "";
   PeReport& report = process.report;
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;

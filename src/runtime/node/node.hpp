@@ -86,12 +86,15 @@ class Node {
   void explain_stuck(bool livelock);
   bool read_all_ready(int timeout_ms);
   bool quiet(PeState& pe, std::chrono::steady_clock::time_point now, bool* computing) const;
-  void take_note(int pe, const wire::RequestHeader& header, wire::Reader in);
+  void take_note(int pe, const wire::RequestHeader& header, wire::Reader in, std::vector<std::uint8_t> bytes);
+  void judge_last_words(int pe);
+  void judge_end(int pe);
+  bool judge_ends();
+  void report_dereference(int pe, std::uint64_t address, const vgpu::Frame& where);
   void pe_ended(int pe);
   bool check_limits();
   void stop(std::string status, std::string message);
   JobResult finish();
-  void report_leaks();
 
   // ---- calls_*.cpp ----
   Answer handle(int pe, HostThread& thread);

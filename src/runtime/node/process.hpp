@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,13 @@ ReadState read_request(HostThread& thread);
 // Writes a whole reply; false where the PE does not take it.
 bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<std::uint8_t>& payload, int fd);
 
+// The note with which a process tells why it ends.
+struct LastWords {
+  wire::RequestHeader header;
+  std::vector<std::uint8_t> payload;
+  std::chrono::steady_clock::time_point seen = std::chrono::steady_clock::now();
+};
+
 struct PeProcess {
   int pe = 0;
   pid_t child = -1;                    // what we started: bubblewrap or the program
@@ -89,6 +97,8 @@ struct PeProcess {
   bool reported = false;               // report.end and detail are final
   bool exited = false;                 // exit() was called, with exit_code
   int exit_code = 0;
+  int wait_status = 0;                 // valid once ended
+  std::optional<LastWords> last_words;
   bool asked_where = false;            // was sent SIGXCPU, whose handler tells where it is
 
   void take_output();                  // drains the pipe into report.output

@@ -100,6 +100,13 @@ std::string SiteTable::token(int pe, const wire::Frame* frames) const {
   return out.empty() ? out : out + "}";
 }
 
+vgpu::Frame SiteTable::frame(int pe, const wire::Frame* frames) const {
+  vgpu::Frame out;
+  out.file = token(pe, frames);
+  if (!out.file.empty()) out.line = kTokenLine;
+  return out;
+}
+
 void SiteTable::look_up(const std::vector<std::string>& tokens) {
   std::map<Address, std::vector<vgpu::Frame>> frames;
   std::map<std::size_t, std::vector<std::uint64_t>> wanted;
@@ -162,7 +169,7 @@ void SiteTable::replace_in(std::string& text) const {
     const auto it = places_.find(text.substr(at, end - at + 1));
     if (it == places_.end()) continue;
     std::size_t length = end - at + 1;
-    if (text.compare(at + length, 2, ":0") == 0) length += 2;  // a place printed with its line, which is in the token
+    if (text.compare(at + length, 2, ":1") == 0) length += 2;  // kTokenLine: the line is in the token
     const bool found = it->second.found;
     const std::string place =
         found ? base_name(it->second.frame.file) + ":" + std::to_string(it->second.frame.line) : "";

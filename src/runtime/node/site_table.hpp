@@ -12,12 +12,15 @@
 
 namespace echolo::runtime {
 
+// The line that goes with a token: findings are merged by file and line, and only where there is a line.
+inline constexpr int kTokenLine = 1;
+
 class SiteTable {
  public:
   // A PE announces a module: its next number is bound to the path.
   void add_module(int pe, std::string path);
-  std::string token(int pe, const wire::Frame* frames) const;
-  bool has_place(int pe, const wire::Frame* frames) const { return !token(pe, frames).empty(); }
+  std::string token(int pe, const wire::Frame* frames) const;  // empty where nothing is known
+  vgpu::Frame frame(int pe, const wire::Frame* frames) const;  // the token as a place
 
   // Replaces the tokens of host places in all findings and texts by what they stand for.
   void resolve(std::vector<vgpu::Finding>& findings, const std::vector<std::string*>& texts);
