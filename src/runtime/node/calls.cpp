@@ -122,8 +122,8 @@ Answer Node::handle(int pe, HostThread& thread) {
 }
 
 Answer Node::hello(int pe, HostThread& thread, wire::Reader in) {
-  in.u32();
-  in.u32();
+  const std::uint32_t process = in.u32();
+  thread.is_main = process == in.u32();
   if (!in.done() || thread.greeted) return Answer::malformed();
   const bool first = thread.index == 0;
   const vgpu::GpuModel& gpu = machine_->config().gpu;

@@ -188,16 +188,17 @@ bool Node::read_all_ready(int timeout_ms) {
   for (auto& pe : pes_) {
     PeProcess& process = pe->process;
     if (process.ended) continue;
-    const auto add = [&](const Fd& fd, int what) {
+    const auto add = [&](const Fd& fd, int what, short events = POLLIN) {
       if (!fd.valid()) return;
-      fds.push_back({fd.get(), POLLIN, 0});
+      fds.push_back({fd.get(), events, 0});
       sources.push_back({process.pe, what});
     };
     add(process.control, -1);
     add(process.output, -2);
     add(process.pid_fd, -3);
     for (auto& [index, thread] : process.threads) {
-      if (!thread->in_call) add(thread->socket, index);
+      // A thread that waits for its reply sends nothing, but it may go away.
+      add(thread->socket, index, static_cast<short>(thread->in_call ? POLLRDHUP : POLLIN));
     }
   }
   if (fds.empty()) return true;
@@ -248,10 +249,17 @@ bool Node::read_all_ready(int timeout_ms) {
     } else {
       const auto it = process.threads.find(sources[i].what);
       if (it == process.threads.end()) continue;
-      const ReadState state = read_request(*it->second);
-      if (state == ReadState::kClosed) process.threads.erase(it);
+      const ReadState state = it->second->in_call ? ReadState::kClosed : read_request(*it->second);
+      if (state == ReadState::kClosed) {
+        process.ending = process.ending || it->second->is_main;
+        process.threads.erase(it);
+        continue;
+      }
       if (state == ReadState::kMalformed) {
         stop("crashed", "PE " + std::to_string(index) + " speaks the node's protocol wrongly");
+      }
+      if (state == ReadState::kOk && it->second->in_call && it->second->pending.op() == wire::Op::kHello) {
+        greet(index, *it->second);
       }
     }
   }
@@ -278,11 +286,25 @@ bool Node::read_all_ready(int timeout_ms) {
   return true;
 }
 
+// A new thread is greeted at once: nothing that another PE could notice follows from it.
+void Node::greet(int pe, HostThread& thread) {
+  const Answer answer = handle(pe, thread);
+  thread.in_call = false;
+  thread.pending = {};
+  thread.running_since = Clock::now();
+  if (answer.kind != Answer::Kind::kReply) {
+    stop("crashed", "PE " + std::to_string(pe) + " speaks the node's protocol wrongly");
+  } else if (!write_reply(thread.socket.get(), answer.error, answer.flags, answer.payload, answer.fd)) {
+    stop("crashed", "PE " + std::to_string(pe) + " does not read the node's reply");
+  }
+}
+
 // Nothing more will come from this PE before something is answered. `*computing`: it may still act by itself.
 bool Node::quiet(PeState& pe, Clock::time_point now, bool* computing) const {
   *computing = false;
   const PeProcess& process = pe.process;
   if (process.ended) return true;
+  if (process.ending) return false;
   if (process.last_words) return process.last_words->seen + kAsleep < now;  // its end is a matter of moments
   Clock::time_point since = process.started;
   bool all_in_calls = !process.threads.empty();
@@ -448,6 +470,18 @@ bool Node::run_device(bool* progress) {
   return true;
 }
 
+// A process that is just ending closes its sockets one by one; that must not look like threads that wait for ever.
+bool Node::still_stuck() {
+  const auto census = [this] {
+    std::vector<std::size_t> out;
+    for (const auto& pe : pes_) out.push_back(pe->process.threads.size() * 4 + (pe->process.ended ? 2 : 0) + (pe->process.ending ? 1 : 0));
+    return out;
+  };
+  const std::vector<std::size_t> before = census();
+  read_all_ready(2);
+  return census() == before;
+}
+
 void Node::explain_stuck(bool livelock) {
   std::vector<vgpu::Machine::HostWait> hosts;
   const std::vector<const Op*> waiting = engine_.waiting();
@@ -493,6 +527,7 @@ void Node::conduct() {
     // Operations that ended in the last attempt may have freed a host: ask once more before calling it a deadlock.
     if (!answer_hosts(&progress)) return;
     if (progress) continue;
+    if (!still_stuck()) continue;
     explain_stuck(false);
     return;
   }

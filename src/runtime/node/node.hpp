@@ -83,9 +83,11 @@ class Node {
   bool wait_for_hosts();
   bool answer_hosts(bool* progress);
   bool run_device(bool* progress);
+  bool still_stuck();
   void explain_stuck(bool livelock);
   bool read_all_ready(int timeout_ms);
   bool quiet(PeState& pe, std::chrono::steady_clock::time_point now, bool* computing) const;
+  void greet(int pe, HostThread& thread);
   void take_note(int pe, const wire::RequestHeader& header, wire::Reader in, std::vector<std::uint8_t> bytes);
   void judge_last_words(int pe);
   void judge_end(int pe);

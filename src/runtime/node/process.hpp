@@ -63,6 +63,7 @@ struct HostThread {
   bool greeted = false;
   bool in_call = false;
   bool is_service = false;
+  bool is_main = false;                // of the process: it ends with this one
   Pending pending;
   std::vector<std::uint8_t> incoming;  // bytes of a request that is not complete yet
   std::chrono::steady_clock::time_point running_since{};  // of the last reply
@@ -91,6 +92,7 @@ struct PeProcess {
   int next_thread = 0;
   std::chrono::steady_clock::time_point started{};
 
+  bool ending = false;                 // its main thread is gone
   bool ended = false;
   PeReport report;
   bool good_end = false;               // said that it is done

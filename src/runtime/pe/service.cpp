@@ -1,6 +1,7 @@
 #include "runtime/pe/service.hpp"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <cstring>
 #include <vector>
@@ -11,8 +12,11 @@ namespace echolo::runtime::pe {
 namespace {
 
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
+sem_t g_connected;
 
 void* serve(void*) {
+  __cudaEcholoHello();
+  sem_post(&g_connected);
   std::vector<std::uint8_t> result;
   for (std::uint8_t state = 0;; state = 1) {
     Call call(wire::Op::kService, "service thread");
@@ -41,7 +45,12 @@ void* serve(void*) {
 
 void start_once() {
   pthread_t thread;
-  if (pthread_create(&thread, nullptr, serve, nullptr) == 0) pthread_detach(thread);
+  sem_init(&g_connected, 0, 0);
+  if (pthread_create(&thread, nullptr, serve, nullptr) != 0) return;
+  pthread_detach(thread);
+  // From here on the node knows the thread and waits for its calls, so that runs repeat.
+  while (sem_wait(&g_connected) != 0) {
+  }
 }
 
 }  // namespace
