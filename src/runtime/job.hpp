@@ -81,6 +81,7 @@ struct JobResult {
   std::vector<std::uint64_t> call_modelled_ns;  // per call: the maximum over PEs
   std::uint64_t warp_instructions = 0, lane_instructions = 0;
   double seconds = 0;            // wall
+  double device_seconds = 0;     // of them, executing kernels
 };
 
 void to_json(nlohmann::json& out, const JobSpec& spec);

@@ -109,7 +109,7 @@ void to_json(json& out, const JobResult& result) {
   out = {{"status", result.status}, {"message", result.message}, {"findings", result.findings}, {"pes", std::move(pes)},
          {"modelled_ns", result.modelled_ns}, {"call_modelled_ns", result.call_modelled_ns},
          {"warp_instructions", result.warp_instructions}, {"lane_instructions", result.lane_instructions},
-         {"seconds", result.seconds}};
+         {"seconds", result.seconds}, {"device_seconds", result.device_seconds}};
 }
 
 void from_json(const json& in, JobResult& result) {
@@ -134,6 +134,7 @@ void from_json(const json& in, JobResult& result) {
   result.warp_instructions = in.at("warp_instructions").get<std::uint64_t>();
   result.lane_instructions = in.at("lane_instructions").get<std::uint64_t>();
   result.seconds = in.at("seconds").get<double>();
+  result.device_seconds = in.at("device_seconds").get<double>();
 }
 
 }  // namespace echolo::runtime

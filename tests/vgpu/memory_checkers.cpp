@@ -20,8 +20,8 @@ TEST(MemoryCheckers, PastTheEnd) {
   h.set<std::uint64_t>("%rd1", buf + 4 * 4070, 4);  // lanes 26 .. 31 are past the end
   ASSERT_EQ(h.execute(), MemOutcome::kFault);
   EXPECT_EQ(only(h.log),
-            "test.ptx:12: out-of-bounds: PE 0 writes 4 bytes past the end of `buf`\n"
-            "   test.ptx:12: written by PE 0, block (0,0,0), thread (26,0,0)\n"
+            "test.cu:20:5: out-of-bounds: PE 0 writes 4 bytes past the end of `buf`\n"
+            "   test.cu:20: written by PE 0, block (0,0,0), thread (26,0,0), in k()\n"
             "   memory: `buf`, 16 KiB from cudaMalloc at test.cu:7, byte 16384 on PE 0\n"
             "   why: thread (26,0,0) of block (0,0,0) is at byte 16,384 (index 4,096 in elements of 4 "
             "bytes); `buf` has\n"
@@ -83,8 +83,8 @@ TEST(MemoryCheckers, FreedMemory) {
   h.set<std::uint64_t>("%rd1", buf, 4);
   ASSERT_EQ(h.execute(1), MemOutcome::kFault);
   EXPECT_EQ(only(h.log),
-            "test.ptx:12: out-of-bounds: PE 0 reads 4 bytes of freed memory, `buf`\n"
-            "   test.ptx:12: read by PE 0, block (0,0,0), thread (0,0,0)\n"
+            "test.cu:20:5: out-of-bounds: PE 0 reads 4 bytes of freed memory, `buf`\n"
+            "   test.cu:20: read by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
             "   memory: `buf`, 64 bytes from cudaMalloc at test.cu:7, byte 0 on PE 0\n"
             "   why: thread (0,0,0) of block (0,0,0) is at byte 0 of it; it was freed before this access\n"
             "   mend: free it only after all work that uses it has finished, on this PE and on its peers\n");
@@ -118,9 +118,9 @@ TEST(MemoryCheckers, RdmaHasNoPlainPeerAccess) {
   h.set<std::uint64_t>("%rd1", symmetric[1]);
   EXPECT_EQ(h.execute(), MemOutcome::kFault);
   EXPECT_EQ(only(h.log),
-            "test.ptx:12: out-of-bounds: PE 0 writes 4 bytes of PE 1's symmetric memory by a plain access, "
+            "test.cu:20:5: out-of-bounds: PE 0 writes 4 bytes of PE 1's symmetric memory by a plain access, "
             "and the fabric has none\n"
-            "   test.ptx:12: written by PE 0, block (0,0,0), thread (0,0,0)\n"
+            "   test.cu:20: written by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
             "   memory: 64 bytes from nvshmem_malloc at a.cu:1, byte 0 on PE 1\n"
             "   why: over rdma nvshmem_ptr of another PE is null: only NVSHMEM calls reach it\n"
             "   mend: use nvshmem_put, nvshmem_get, nvshmem_p or nvshmem_g where nvshmem_ptr gives null\n"
@@ -134,8 +134,8 @@ TEST(MemoryCheckers, Misaligned) {
   h.set<std::uint64_t>("%rd1", buf + 4, 16);
   ASSERT_EQ(h.execute(), MemOutcome::kFault);
   EXPECT_EQ(only(h.log),
-            "test.ptx:12: misaligned: PE 0 writes 16 bytes at an address aligned to 4, but 16 is needed\n"
-            "   test.ptx:12: written by PE 0, block (0,0,0), thread (0,0,0)\n"
+            "test.cu:20:5: misaligned: PE 0 writes 16 bytes at an address aligned to 4, but 16 is needed\n"
+            "   test.cu:20: written by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
             "   memory: `buf`, 4 KiB from cudaMalloc at test.cu:7, byte 4 on PE 0\n"
             "   why: thread (0,0,0) of block (0,0,0) is at byte 4 of `buf`, no multiple of 16\n"
             "   mend: make the index of the vector's first element a multiple of 4, or access the elements "
@@ -155,8 +155,8 @@ TEST(MemoryCheckers, UninitialisedReadsAreToldOnceALineAndReadPoison) {
   ASSERT_EQ(h.log.all().size(), 2U);
   EXPECT_FALSE(h.log.has_fatal());
   EXPECT_EQ(render(h.log.all()[0], {}),
-            "test.ptx:12: uninitialised-read: PE 0 reads `buf` before anybody has written it\n"
-            "   test.ptx:12: read by PE 0, block (0,0,0), thread (0,0,0)\n"
+            "test.cu:20:5: uninitialised-read: PE 0 reads `buf` before anybody has written it\n"
+            "   test.cu:20: read by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
             "   memory: `buf`, 4 KiB from cudaMalloc at test.cu:7, byte 0 on PE 0\n"
             "   why: thread (0,0,0) of block (0,0,0) reads 4 bytes; byte 0 was never written\n"
             "   mend: write it before this line (and order the write before the read), or clear it first\n"
@@ -236,8 +236,8 @@ TEST(MemoryCheckers, ConstantMemoryIsReadOnly) {
   h.set<std::uint64_t>("%rd1", table);
   ASSERT_EQ(h.execute(), MemOutcome::kFault);
   EXPECT_EQ(only(h.log),
-            "test.ptx:14: out-of-bounds: PE 0 writes 4 bytes of constant memory, `table`\n"
-            "   test.ptx:14: written by PE 0, block (0,0,0), thread (0,0,0)\n"
+            "test.cu:22:5: out-of-bounds: PE 0 writes 4 bytes of constant memory, `table`\n"
+            "   test.cu:22: written by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
             "   memory: `table`, 64 bytes, a __constant__ variable, byte 0 on PE 0\n"
             "   why: a kernel can only read __constant__ variables\n"
             "   mend: make it a __device__ variable, or write it from the host with cudaMemcpyToSymbol\n"

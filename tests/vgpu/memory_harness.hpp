@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.hpp"
 #include "vgpu/memory/memory.hpp"
 
 namespace echolo::vgpu {
@@ -52,12 +53,17 @@ class MemoryHarness {
   // Parses a kernel of these declarations and instructions; execute() then runs its memory instructions in
   // order. Registers there are: %p<8> .pred, %h<32> .b16, %r<64> .b32, %rd<64> .b64, %q<8> .b128; parameters
   // pa (u64), pb (u32).
+  // Line i of `body` (from 0) is at test.cu:20+i, column 5.
   void assemble(const std::string& body, const std::string& globals = "") {
+    std::string placed;
+    int line = 20;
+    for (const std::string& text : split(body, '\n'))
+      placed += ".loc 1 " + std::to_string(line++) + " 5\n" + text + "\n";
     const std::string text =
-        ".version 9.2\n.target sm_90a\n.address_size 64\n" + globals +
+        ".version 9.2\n.target sm_90a\n.address_size 64\n.file 1 \"test.cu\"\n" + globals +
         "\n.visible .entry k(.param .u64 pa, .param .u32 pb)\n{\n.reg .pred %p<8>;\n.reg .b16 %h<32>;\n"
         ".reg .b32 %r<64>;\n.reg .b64 %rd<64>;\n.reg .b128 %q<8>;\n" +
-        body + "\nret;\n}\n";
+        placed + "\nret;\n}\n";
     auto parsed = ptx::parse(text, "test.ptx");
     ASSERT_TRUE(parsed) << parsed.error().render();
     module = std::make_unique<ptx::Module>(std::move(*parsed));

@@ -435,7 +435,9 @@ bool Node::run_device(bool* progress) {
   if (fault || stopped_ || machine_->findings().has_fatal()) return false;
   if (*progress) return true;
   const std::uint64_t before = machine_->memory().changes();
+  const auto begun = std::chrono::steady_clock::now();
   const vgpu::Machine::Progress state = machine_->run(polling || computing ? kPollQuantum : kQuantum);
+  device_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (machine_->findings().has_fatal()) return false;
   bool stuck = false;
   switch (state) {

@@ -222,6 +222,7 @@ JobResult Node::finish() {
   const vgpu::Machine::Counters counters = machine_->counters();
   result.warp_instructions = counters.warp_instructions;
   result.lane_instructions = counters.lane_instructions;
+  result.device_seconds = device_seconds_;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   return result;
 }

@@ -143,6 +143,7 @@ class Node {
   std::vector<std::unique_ptr<PeState>> pes_;
   bool stopped_ = false;
   std::string stop_status_, stop_message_;
+  double device_seconds_ = 0;   // wall time spent executing kernels
   std::chrono::steady_clock::time_point start_{};
   std::uint64_t idle_polls_ = 0;   // answers to polls since the device last did anything
   std::uint64_t n_changes_ = 0;    // what idle_polls_ is judged by

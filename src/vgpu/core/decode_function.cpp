@@ -60,11 +60,14 @@ class FunctionDecoder {
     return pool_.add({PoolEntry::Kind::kImmediate, static_cast<std::uint8_t>(width), -1, {value, high}});
   }
 
-  void push(Inst inst, const std::vector<Slot>& operands, int n_destinations) {
+  void push(Inst inst, const std::vector<Slot>& operands, int n_destinations,
+            const std::vector<std::uint8_t>& widths = {}) {
     operands_at_.push_back(image_.operand_slots.size());
     inst.n_operands = static_cast<std::uint8_t>(operands.size());
     inst.n_destinations = static_cast<std::uint8_t>(n_destinations);
     image_.operand_slots.insert(image_.operand_slots.end(), operands.begin(), operands.end());
+    image_.operand_widths.insert(image_.operand_widths.end(), widths.begin(), widths.end());
+    image_.operand_widths.resize(image_.operand_slots.size());
     image_.code.push_back(inst);
   }
 
@@ -224,11 +227,15 @@ class FunctionDecoder {
     }
     if (!mine) return refuse(instruction, "'" + std::string(ptx::mnemonic(instruction.op)) + "'");
     std::vector<Slot> slots;
+    std::vector<std::uint8_t> widths;
     int n_destinations = 0;
     for (const PlanOperand& operand : plan->operands) {
       Result<Slot> slot = slot_of(instruction, operand);
       if (!slot.ok()) return slot.error();
       slots.push_back(*slot);
+      widths.push_back(operand.kind == PlanOperand::Kind::kRegister
+                           ? image_.register_bits[static_cast<std::size_t>(operand.index)]
+                           : operand.width);
       n_destinations += operand.destination ? 1 : 0;
     }
     Inst inst = start(instruction);
@@ -243,7 +250,7 @@ class FunctionDecoder {
     inst.aux[1] = plan->aux[1];
     inst.membermask = plan->membermask;
     inst.converge = plan->converge;
-    push(inst, slots, n_destinations);
+    push(inst, slots, n_destinations, widths);
     return {};
   }
 

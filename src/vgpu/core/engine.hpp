@@ -161,7 +161,7 @@ struct Machine::State {
   void record_access(CoreWarp& warp, const Inst& inst, std::uint32_t mask);
   static bool watch_moved(const Watch& watch);
 
-  // explain.cpp and its siblings
+  // explain.cpp and its siblings (explain.hpp)
   void explain_stuck(const std::vector<HostWait>& hosts, bool livelock);
   void report_divergence(CoreWarp& warp);
   void report_skipped_barrier(CoreWarp& warp, const Group& waiting, const Group& leaving,

@@ -74,11 +74,12 @@ struct KernelImage {
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   std::int32_t index = -1;
-  std::vector<Inst> code;                   // ends with a ret or exit
-  std::vector<Slot> operand_slots;          // Inst::operands point here
-  std::vector<Slot> register_slots;         // by index of ptx::Function::registers
-  std::vector<std::uint8_t> register_bits;  // storage width of each
-  std::vector<std::uint32_t> first_inst;    // PTX instruction index -> first Inst
+  std::vector<Inst> code;                    // ends with a ret or exit
+  std::vector<Slot> operand_slots;           // Inst::operands point here
+  std::vector<std::uint8_t> operand_widths;  // of operand_slots, in bits; 0: core's own instructions
+  std::vector<Slot> register_slots;          // by index of ptx::Function::registers
+  std::vector<std::uint8_t> register_bits;   // storage width of each
+  std::vector<std::uint32_t> first_inst;     // PTX instruction index -> first Inst
   std::vector<CallSite> calls;
   std::vector<std::vector<std::int32_t>> branch_tables;
   std::uint32_t register_bytes = 0;  // of one frame, all lanes

@@ -28,6 +28,11 @@ std::int32_t position_of(const ptx::Module& module, const ptx::Function& functio
   return function.position;
 }
 
+bool is_toolkit_file(const std::string& file) {
+  return file.find("/nvidia/cu13/") != std::string::npos ||
+         file.find("/include/nvshmem/") != std::string::npos;
+}
+
 Frame to_frame(const ptx::Module& module, const ptx::Position& at, const std::string& fallback) {
   Frame frame;
   frame.file = module.files[static_cast<std::size_t>(at.file)];
@@ -89,6 +94,11 @@ Frame frame_of(const ptx::Module& module, const ptx::Function& function, const p
     return frame;
   }
   const ptx::Position* at = &module.positions[static_cast<std::size_t>(position)];
+  // Code of the toolkit's headers (the body of __syncwarp, of a cooperative group's sync) stands for the call
+  // of it.
+  while (at->inlined_at >= 0 && is_toolkit_file(module.files[static_cast<std::size_t>(at->file)])) {
+    at = &module.positions[static_cast<std::size_t>(at->inlined_at)];
+  }
   frame = to_frame(module, *at, function.name);
   while (inlined_at != nullptr && at->inlined_at >= 0) {
     at = &module.positions[static_cast<std::size_t>(at->inlined_at)];

@@ -519,15 +519,12 @@ void Memory::note_strong_write(Warp& warp, const Inst& inst, const Access& acces
   if (!State::in_arena(first) && !State::in_host(first)) return;
   State& s = *state_;
   const Grid& grid = *warp.block->grid;
-  State::SharedSite& shared = s.writer_sites[{&inst, grid.pe}];
-  if (shared.launch_id != grid.launch_id || shared.site == nullptr) {
-    shared.launch_id = grid.launch_id;
-    shared.site = std::make_shared<const Site>(
-        make_site(warp, std::countr_zero(access.mask), inst, role_of(access.kind)));
-  }
+  const std::uint32_t shared = s.writers.of_instruction(
+      grid, inst, [&] { return make_site(warp, std::countr_zero(access.mask), inst, role_of(access.kind)); });
   std::uint32_t lanes = access.mask;
-  if (access.pattern == Pattern::kUniform)
+  if (access.pattern == Pattern::kUniform) {
     lanes = std::uint32_t{1} << (31U - static_cast<unsigned>(std::countl_zero(lanes)));
+  }
   for_lanes(lanes, [&](int lane) {
     const std::uint64_t address = address_of(access, lane);
     for (std::uint64_t at = address; at < address + access.bytes;) {
@@ -535,11 +532,11 @@ void Memory::note_strong_write(Warp& warp, const Inst& inst, const Access& acces
       record.bytes = static_cast<std::uint8_t>(std::min(8 - at % 8, address + access.bytes - at));
       record.address = at;
       std::memcpy(&record.value, reinterpret_cast<const void*>(at), record.bytes);
-      record.site = shared.site;
-      record.block = warp.block->index;
-      record.thread = thread_index(warp, lane);
+      record.shared = shared;
+      record.block = warp.block->linear_index;
+      record.thread = warp.index_in_block * kWarpSize + static_cast<unsigned>(lane);
       at += record.bytes;
-      s.writers.put(std::move(record));
+      s.writers.put(record);
     }
   });
 }

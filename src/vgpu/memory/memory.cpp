@@ -31,6 +31,10 @@ Error out_of_memory(int pe, std::uint64_t size, const Region& region, const char
                        "free what is no longer used, or allocate less");
 }
 
+Dim3 index_in(const Dim3& dim, std::uint32_t linear) {
+  return {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
+}
+
 }  // namespace
 
 std::string Allocation::describe() const {
@@ -265,11 +269,12 @@ std::uint64_t Memory::host_base(int pe) const {
 std::optional<Memory::LastWriter> Memory::last_writer(std::uint64_t address) const {
   const WriterTable::Record* record = state_->writers.find(address);
   if (record == nullptr) return std::nullopt;
+  const WriterTable::Shared& shared = state_->writers.shared(*record);
   LastWriter out;
-  out.site = *record->site;
-  if (out.site.on_device) {
-    out.site.block = record->block;
-    out.site.thread = record->thread;
+  out.site = shared.site;
+  if (shared.block_dim.x != 0) {
+    out.site.block = index_in(shared.grid_dim, record->block);
+    out.site.thread = index_in(shared.block_dim, record->thread);
   }
   out.address = record->address;
   out.bytes = record->bytes;

@@ -56,13 +56,6 @@ struct Memory::State {
 
   // Uninitialised reads already logged: instruction and PE -> index in the log.
   std::map<std::pair<const Inst*, int>, std::size_t> reported;
-  // What all writes of an instruction share; rebuilt when the launch is another.
-  struct SharedSite {
-    std::uint64_t launch_id = ~std::uint64_t{0};
-    std::shared_ptr<const Site> site;
-  };
-  std::map<std::pair<const Inst*, int>, SharedSite> writer_sites;
-
   static bool in_arena(std::uint64_t address) { return address - kArenaBase < kArenaBytes; }
   static bool in_host(std::uint64_t address) { return address - kHostBase < kHostBytes; }
   static std::uint64_t mark_index(std::uint64_t address) { return address - kArenaBase; }

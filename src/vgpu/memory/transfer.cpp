@@ -96,17 +96,22 @@ void remember(WriterTable& writers, std::uint64_t address, std::uint64_t n, cons
               const char* role) {
   const bool host = who.warp == nullptr && who.site != nullptr;
   if (n > kRememberedBytes || !(who.synchronises || host)) return;
-  const auto site = std::make_shared<const Site>(site_of(who, role));
+  WriterTable::Record record;
+  if (who.warp != nullptr) {
+    record.shared =
+        writers.of_instruction(*who.warp->block->grid, *who.inst, [&] { return site_of(who, role); });
+    record.block = who.warp->block->linear_index;
+    record.thread = who.warp->index_in_block * kWarpSize + static_cast<unsigned>(who.lane);
+  } else {
+    record.shared = writers.of_host(site_of(who, role));
+  }
   for (std::uint64_t at = address; at < address + n;) {
     const std::uint64_t bytes = std::min(8 - at % 8, address + n - at);
-    WriterTable::Record record;
     record.address = at;
     record.bytes = static_cast<std::uint8_t>(bytes);
+    record.value = 0;
     std::memcpy(&record.value, host_bytes(at), bytes);
-    record.site = site;
-    record.block = site->block;
-    record.thread = site->thread;
-    writers.put(std::move(record));
+    writers.put(record);
     at += bytes;
   }
 }
