@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.hpp"
+#include "judge/invocation.hpp"
 
 namespace echolo::agent {
 namespace {
@@ -99,7 +99,7 @@ std::string render(const RunHistory& history) {
   }
   out += "events\n";
   for (const store::Event& one : history.events) out += fmt::format("  {} {}\n", one.time, one.kind);
-  if (run.status == "interrupted" || run.status == "stopped") out += "next: echolo runs resume " + run.id + "\n";
+  if (run.status == "interrupted" || run.status == "stopped") out += "next: " + judge::echolo_command() + " runs resume " + run.id + "\n";
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "agent/optimize.hpp"
 #include "base/text.hpp"
+#include "judge/invocation.hpp"
 
 namespace echolo::agent {
 namespace {
@@ -58,7 +59,7 @@ std::string why_fell(const Attempt& attempt, const OptimizeReport& report) {
 }
 
 std::string check_command(const OptimizeReport& report, const Attempt& attempt) {
-  std::string out = fmt::format("echolo check {} {} --world {}", report.problem, attempt.source, report.world);
+  std::string out = fmt::format("{} check {} {} --world {}", judge::echolo_command(), report.problem, attempt.source, report.world);
   for (const judge::KnobValue& knob : attempt.knobs) out += fmt::format(" --knob {}={}", knob.name, knob.value);
   return out;
 }
@@ -116,7 +117,7 @@ std::string render(const OptimizeReport& report, bool colour) {
   }
   out += fmt::format("run {} took {:.1f} s\nnext:\n", report.run, report.seconds);
   if (report.winner) out += "  " + check_command(report, report.attempts[*report.winner]) + "\n";
-  out += "  echolo runs show " + report.run + "\n";
+  out += "  " + judge::echolo_command() + " runs show " + report.run + "\n";
   return out;
 }
 

@@ -51,8 +51,8 @@ void add_check_options(CLI::App& command, CheckFlags& flags) {
   judge::CheckOptions& options = flags.options;
   command.add_option("--world", options.world, "Number of PEs (default: the problem's smallest)");
   command.add_option("--dtype", options.dtype, "Element type (default: the problem's first)");
-  command.add_option("--size", options.sizes, "A size by name, or 'drawn'; may be given several times")->expected(1);
-  command.add_option("--set", options.settings, "key=value: a parameter of the problem, in every size")->expected(1);
+  command.add_option("--size", options.sizes, "A size by name, or 'drawn'; may be given several times")->take_all()->allow_extra_args(false);
+  command.add_option("--set", options.settings, "key=value: a parameter of the problem, in every size")->take_all()->allow_extra_args(false);
   command.add_option("--seeds", options.n_seeds, "How many seeds (default: 3)");
   command.add_option("--schedules", options.n_schedules, "How many schedules: one fair, the others random (default: 2)");
   command.add_option("--seed", options.seed, "The first seed (default: 1)");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "judge/invocation.hpp"
 #include "judge/verdict.hpp"
 
 namespace echolo::judge {
@@ -114,12 +115,14 @@ std::string stage_line(const Verdict& verdict) {
 
 std::string next_step(const Verdict& verdict) {
   const std::string again =
-      verdict.problem.empty() ? "echolo sanitize" : "echolo check " + verdict.problem + " " + verdict.path;
+      verdict.problem.empty()
+          ? echolo_command() + " sanitize -n " + std::to_string(verdict.world) + " " + verdict.path
+          : echolo_command() + " check " + verdict.problem + " " + verdict.path;
   if (is_good(verdict)) {
-    return verdict.problem.empty() ? "" : "  next: echolo optimize " + verdict.problem + " --world " +
+    return verdict.problem.empty() ? "" : "  next: " + echolo_command() + " optimize " + verdict.problem + " --world " +
                                               std::to_string(verdict.world) + "\n";
   }
-  if (verdict.status == "infra") return "  next: echolo doctor says what this machine lacks\n";
+  if (verdict.status == "infra") return "  next: " + echolo_command() + " doctor says what this machine lacks\n";
   if (!verdict.findings.empty()) {
     return "  next: docs/findings/" + std::string(vgpu::name_of(verdict.findings.front().finding.kind)) +
            ".md explains this kind; mend the line, then again: " + again + "\n";
