@@ -13,6 +13,7 @@ namespace echolo::runtime::pe {
 namespace {
 
 int g_initialised = 0;  // how often init was called without its finalize
+bool g_finalised = false;
 
 void stop(const char* name, const char* why) {
   std::fprintf(stderr, "echolo: %s: %s\n", name, why);
@@ -20,7 +21,7 @@ void stop(const char* name, const char* why) {
 }
 
 void require_init(const char* name) {
-  if (g_initialised == 0) stop(name, "called before nvshmem_init");
+  if (g_initialised == 0) stop(name, g_finalised ? "called after nvshmem_finalize" : "called before nvshmem_init");
 }
 
 int start(const char* name) {
@@ -34,6 +35,7 @@ void end(const char* name) {
   if (g_initialised == 0 || --g_initialised > 0) return;
   Call call(wire::Op::kShmemFinalize, name);
   call.send();
+  g_finalised = true;
 }
 
 }  // namespace

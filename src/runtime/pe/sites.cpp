@@ -18,7 +18,7 @@ struct Segment {
   std::uint64_t begin = 0, end = 0;
   std::uint64_t base = 0;
   std::uint32_t module = 0;
-  bool ours = false;
+  bool passed_over = false;
 };
 constexpr int kMaxSegments = 256;
 Segment g_segments[kMaxSegments];
@@ -34,7 +34,12 @@ const Segment* lookup(std::uint64_t address) {
   return nullptr;
 }
 
-bool is_ours(const char* path) {
+// Our own libraries and the system's: nobody looks for a fault of theirs.
+bool is_passed_over(const char* path) {
+  for (const char* system : {"/usr/lib", "/lib", "/usr/lib64", "/lib64"}) {
+    const std::size_t n = std::strlen(system);
+    if (std::strncmp(path, system, n) == 0 && path[n] == '/') return true;
+  }
   const char* slash = std::strrchr(path, '/');
   const char* name = slash == nullptr ? path : slash + 1;
   return std::strncmp(name, "libecholo_cudart", 16) == 0 || std::strncmp(name, "libcudart", 9) == 0 ||
@@ -69,7 +74,7 @@ int add_module(dl_phdr_info* info, std::size_t, void* wanted) {
     s.end = s.begin + segment.p_memsz;
     s.base = info->dlpi_addr;
     s.module = module;
-    s.ours = is_ours(path);
+    s.passed_over = is_passed_over(path);
     __atomic_store_n(&g_n_segments, g_n_segments + 1, __ATOMIC_RELEASE);
   }
   return 1;
@@ -94,7 +99,7 @@ _Unwind_Reason_Code step(_Unwind_Context* context, void* argument) {
   const std::uint64_t ip = _Unwind_GetIPInfo(context, &before);
   if (ip == 0) return _URC_END_OF_STACK;
   const Segment* segment = find(ip);
-  if (segment == nullptr || segment->ours) return _URC_NO_REASON;
+  if (segment == nullptr || segment->passed_over) return _URC_NO_REASON;
   // Return addresses are looked up one byte back, so an exact address is moved one on.
   walk->frames[walk->n].module = segment->module;
   walk->frames[walk->n].offset = ip - segment->base + (before != 0 ? 1 : 0);

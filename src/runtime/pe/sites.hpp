@@ -1,4 +1,4 @@
-// Where host code called us from: return addresses outside our own libraries, as module number and offset. The node
+// Where host code called us from: return addresses outside our own libraries and the system's, as module number and offset. The node
 // turns them into source lines only when a finding needs one.
 #pragma once
 
