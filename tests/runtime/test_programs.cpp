@@ -22,7 +22,7 @@ TEST_P(Features, Holds) {
 INSTANTIATE_TEST_SUITE_P(Runtime, Features,
                          testing::Values("memory", "pinned", "symbols", "streams", "events", "host_functions", "graphs",
                                          "launches", "device", "mapped_polling", "threads"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& the_case) { return std::string(the_case.param); });
 
 class Shmem : public testing::TestWithParam<const char*> {};
 
@@ -41,7 +41,7 @@ TEST_P(Shmem, Holds) {
 INSTANTIATE_TEST_SUITE_P(Runtime, Shmem,
                          testing::Values("query", "ring", "rma", "on_stream", "collectives", "uniqueid", "graph_ring",
                                          "collective_launch", "atomics"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& the_case) { return std::string(the_case.param); });
 
 TEST(Runtime, SameSeedSameResult) {
   ECHOLO_NEED_NVCC();
