@@ -27,7 +27,7 @@ nlohmann::json to_json(const LintReport& report);
 // its tensor arguments become inputs, and shapes that it accepts are found by running it on two ranks.
 // Returns the paths written. Errors (kUsage): exists already, no such script or function, no shapes found;
 // nothing is written then.
-Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& cache_directory,
-                                             const std::string& from = {});
+Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& from,
+                                             const std::string& cache_directory);
 
 }  // namespace echolo

@@ -322,7 +322,7 @@ Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest&
                           {"cases", std::move(cases)}};
     // The runner holds each call to the limit itself; this is for a runner that hangs.
     const auto whole_limit = request.limit * (2 * n_cases + 2) + std::chrono::minutes(5);
-    const Result<Json> answer = run_python("reference_runner.py", message, cache, whole_limit);
+    const Result<Json> answer = run_python("reference_runner.py", message, whole_limit);
     if (!answer) {
       // Names the file as the caller did.
       Error error = answer.error();

@@ -118,18 +118,15 @@ Result<PackageVersions> package_versions(const std::string& python) {
   return known[python] = PackageVersions{lines[0], lines[1], lines[2], lines[3]};
 }
 
-Result<Json> run_python(const std::string& script, const Json& request, const std::string& cache_directory,
-                        std::chrono::milliseconds limit) {
+Result<Json> run_python(const std::string& script, const Json& request, std::chrono::milliseconds limit) {
   const Result<std::string> python = reference_python();
   if (!python) return python.error();
   const Result<std::string> home = echolo_home();
   if (!home) return home.error();
   Command command;
   command.argv = {*python, "-s", (fs::path(*home) / "python" / "echolo" / script).string()};
-  // Packages may come without compiled bytecode; keeping it in the cache makes importing torch twice as fast.
-  command.env = {{"PYTHONPYCACHEPREFIX", (fs::path(cache_directory) / "bytecode").string()},
-                 {"PYTHONDONTWRITEBYTECODE", ""},
-                 {"PYTHONPATH", ""}};
+  // Installers may leave packages without compiled bytecode; importing torch takes twice as long without it.
+  command.env = {{"PYTHONDONTWRITEBYTECODE", ""}, {"PYTHONPATH", ""}};
   command.standard_input = request.dump();
   command.timeout = limit;
   command.in_child = die_with_parent;

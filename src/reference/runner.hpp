@@ -22,7 +22,7 @@ Result<PackageVersions> package_versions(const std::string& python);
 // Runs `script` of python/echolo/ with `request` on its standard input and reads the answer it leaves at
 // request["result"]. Errors: the answer's own, with its file and line; kMachine where there is no answer.
 Result<nlohmann::json> run_python(const std::string& script, const nlohmann::json& request,
-                                  const std::string& cache_directory, std::chrono::milliseconds limit);
+                                  std::chrono::milliseconds limit);
 
 // Hashes whatever decides the outcome of a case but for the case itself.
 Result<std::string> problem_hash(const Problem& problem, const PackageVersions& versions);

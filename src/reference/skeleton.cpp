@@ -93,8 +93,7 @@ Status write_plain(const fs::path& folder, const std::string& name) {
 }
 
 Result<Json> write_from(const std::string& from, const fs::path& folder, const fs::path& scratch,
-                        const std::string& name, const std::vector<std::string>& dtypes,
-                        const std::string& cache) {
+                        const std::string& name, const std::vector<std::string>& dtypes) {
   const std::size_t colon = from.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == from.size()) {
     return usage_error("'" + printable(from) + "' does not name a function",
@@ -111,7 +110,7 @@ Result<Json> write_from(const std::string& from, const fs::path& folder, const f
                         {"result", (scratch / "answer.json").string()},
                         {"limit_s", 30.0},
                         {"dtypes", dtypes}};
-  return run_python("skeleton.py", request, cache, std::chrono::minutes(10));
+  return run_python("skeleton.py", request, std::chrono::minutes(10));
 }
 
 // Moves the finished files; what was moved is taken back where a later one fails.
@@ -148,8 +147,8 @@ Result<std::vector<std::string>> move_files(const fs::path& from, const fs::path
 
 }  // namespace
 
-Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& cache_directory,
-                                             const std::string& from) {
+Result<std::vector<std::string>> problem_new(const std::string& directory, const std::string& from,
+                                             const std::string& cache_directory) {
   std::error_code code;
   for (const char* name : {"problem.toml", "reference.py"}) {
     const fs::path path = fs::path(directory) / name;
@@ -176,7 +175,7 @@ Result<std::vector<std::string>> problem_new(const std::string& directory, const
     const fs::path folder = attempt / name;
     fs::create_directories(folder, code);
     if (code) return machine_error("cannot make the folder " + folder.string() + ": " + code.message());
-    const Result<Json> made = write_from(from, folder, attempt, name, dtypes, cache);
+    const Result<Json> made = write_from(from, folder, attempt, name, dtypes);
     if (!made) return made.error();
     const Result<LintReport> lint = problem_lint(folder.string(), cache);
     if (!lint) return lint.error();

@@ -39,17 +39,9 @@ inline void write(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-// Results in a fresh folder of this process, compiled Python in a lasting one.
 inline const std::string& test_cache() {
   static const Folder folder;
-  static const std::string path = [] {
-    const auto lasting = std::filesystem::temp_directory_path() / "echolo-test-bytecode";
-    std::filesystem::create_directories(lasting);
-    std::error_code ignored;
-    std::filesystem::create_directory_symlink(lasting, folder / "bytecode", ignored);
-    return folder.path();
-  }();
-  return path;
+  return folder.path();
 }
 
 inline constexpr const char* kSmallToml = R"(name = "tiny"

@@ -19,14 +19,14 @@ std::string lint(const std::string& directory) {
 
 TEST(Authoring, ANewProblemPassesLint) {
   const Folder folder;
-  const auto written = problem_new(folder / "My-First", test_cache());
+  const auto written = problem_new(folder / "My-First", "", test_cache());
   ASSERT_TRUE(written.ok()) << written.error().render();
   EXPECT_EQ(written->size(), 2U);
   const std::string text = lint(folder / "My-First");
   EXPECT_TRUE(has(text, "my_first: good")) << text;
   EXPECT_TRUE(has(text, "issues 1 collective")) << text;
   // It never overwrites.
-  const auto again = problem_new(folder / "My-First", test_cache());
+  const auto again = problem_new(folder / "My-First", "", test_cache());
   ASSERT_FALSE(again.ok());
   EXPECT_TRUE(has(again.error().message, "problem.toml exists already"));
 }
@@ -57,7 +57,7 @@ def row_parallel(x, weight, bias: torch.Tensor, world_size, eps=1e-5):
 if __name__ == "__main__":
     raise SystemExit("must not run")
 )");
-  const auto written = problem_new(folder / "rows", test_cache(), folder / "model.py:row_parallel");
+  const auto written = problem_new(folder / "rows", folder / "model.py:row_parallel", test_cache());
   ASSERT_TRUE(written.ok()) << written.error().render();
   EXPECT_EQ(written->size(), 3U);
   const std::string reference = *read_file(folder / "rows/reference.py");
@@ -78,15 +78,15 @@ TEST(Authoring, WhatCannotBecomeAProblemIsSaid) {
   const Folder folder;
   write(folder / "s.py",
         "def gather(x):\n    return [x]\ndef words(x):\n    return 'no'\ndef rest(*x):\n    return x\n");
-  EXPECT_EQ(problem_new(folder / "p", test_cache(), folder / "s.py").error().hint,
+  EXPECT_EQ(problem_new(folder / "p", folder / "s.py", test_cache()).error().hint,
             "write it as script.py:function");
   EXPECT_TRUE(
-      has(problem_new(folder / "p", test_cache(), folder / "t.py:f").error().message, "there is no file"));
-  EXPECT_EQ(problem_new(folder / "p", test_cache(), folder / "s.py:gathr").error().hint,
+      has(problem_new(folder / "p", folder / "t.py:f", test_cache()).error().message, "there is no file"));
+  EXPECT_EQ(problem_new(folder / "p", folder / "s.py:gathr", test_cache()).error().hint,
             "did you mean 'gather'?");
-  EXPECT_TRUE(has(problem_new(folder / "p", test_cache(), folder / "s.py:rest").error().render(),
+  EXPECT_TRUE(has(problem_new(folder / "p", folder / "s.py:rest", test_cache()).error().render(),
                   "s.py:5: rest() takes *"));
-  const auto words = problem_new(folder / "p", test_cache(), folder / "s.py:words");
+  const auto words = problem_new(folder / "p", folder / "s.py:words", test_cache());
   ASSERT_FALSE(words.ok());
   EXPECT_TRUE(has(words.error().render(), "words() does not return tensors")) << words.error().render();
   EXPECT_FALSE(std::filesystem::exists(folder / "p"));

@@ -32,13 +32,8 @@ int n_scratch(const std::string& cache) {
   return n;
 }
 
-void share_bytecode(const Folder& folder) {
-  std::filesystem::create_directory_symlink(test_cache() + "/bytecode", folder / "bytecode");
-}
-
 TEST(Robustness, TwoProcessesShareACache) {
   const Folder cache;
-  share_bytecode(cache);
   const auto problem = find_problem("all_reduce");
   ASSERT_TRUE(problem.ok());
   const ReferenceRequest request = smoke(*problem, cache.path());
@@ -55,7 +50,6 @@ TEST(Robustness, TwoProcessesShareACache) {
 
 TEST(Robustness, CtrlCLeavesNothingHalfWritten) {
   const Folder cache;
-  share_bytecode(cache);
   const auto problem = find_problem("all_reduce");
   ASSERT_TRUE(problem.ok());
   const ReferenceRequest request = smoke(*problem, cache.path());
@@ -77,7 +71,6 @@ TEST(Robustness, CtrlCLeavesNothingHalfWritten) {
 
 TEST(Robustness, WhatAKilledProcessLeftIsRemovedByTheNext) {
   const Folder cache;
-  share_bytecode(cache);
   const auto problem = find_problem("all_reduce");
   ASSERT_TRUE(problem.ok());
   const ReferenceRequest request = smoke(*problem, cache.path());
@@ -157,7 +150,7 @@ assert ours.flops == theirs.get_total_flops() > 0, (ours.flops, theirs.get_total
   Command command;
   command.argv = {*python, "-c", script, *echolo_home() + "/python"};
   command.directory = folder.path();
-  command.env = {{"PYTHONPYCACHEPREFIX", test_cache() + "/bytecode"}, {"PYTHONDONTWRITEBYTECODE", ""}};
+  command.env = {{"PYTHONDONTWRITEBYTECODE", ""}};
   const auto outcome = run_command(command);
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->ok()) << outcome->standard_error;
