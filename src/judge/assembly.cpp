@@ -24,6 +24,14 @@ bool within(const Conditions& outer, const Conditions& inner) {
   return outer.size() <= inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
 }
 
+// Whether what stands in `a` is surely not compiled where `b` is: another branch of the same #if.
+bool excluded(const Conditions& a, const Conditions& b) {
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()) && a[i].group == b[i].group; ++i) {
+    if (a[i].branch != b[i].branch) return true;
+  }
+  return false;
+}
+
 struct Scope {
   enum class Kind { kTransparent, kFunction, kOther } kind = Kind::kTransparent;
   bool device = false;
@@ -65,23 +73,44 @@ class Scanner {
       groups_.push_back({state_, {}, false});
       conditions_.push_back({++n_groups_, 0});
     } else if ((word == "elif" || word == "else") && !groups_.empty()) {
-      groups_.back().ends.push_back(state_.brackets);
+      groups_.back().ends.push_back(branch_end());
       groups_.back().has_else = word == "else";
       state_ = groups_.back().before;
       ++conditions_.back().branch;
     } else if (word == "endif" && !groups_.empty()) {
       Group group = std::move(groups_.back());
       groups_.pop_back();
+      group.ends.push_back(branch_end());
       conditions_.pop_back();
-      group.ends.push_back(state_.brackets);
-      if (!group.has_else) group.ends.push_back(group.before.brackets);
-      for (const auto& end : group.ends) {
-        if (end != group.ends.front()) {
+      if (!group.has_else) group.ends.push_back(group.before);
+      for (const State& end : group.ends) {
+        if (end.brackets != group.ends.front().brackets) {
           return at(tokens_[i]) + "the branches of this #if leave different brackets open";
         }
       }
+      merge(group.ends);
     }
     return {};
+  }
+
+  // The state with which a branch ends: what is device code only in a part of the branch is none behind it.
+  State branch_end() const {
+    State end = state_;
+    for (Scope& scope : end.scopes) scope.device = scope.device && within(scope.qualified_in, conditions_);
+    return end;
+  }
+
+  // Behind an #if, a scope is device code where it is in every branch.
+  void merge(const std::vector<State>& ends) {
+    for (std::size_t k = 0; k < state_.scopes.size(); ++k) {
+      const bool everywhere = std::all_of(ends.begin(), ends.end(), [k](const State& end) {
+        return k < end.scopes.size() && end.scopes[k].kind == Scope::Kind::kFunction && end.scopes[k].device;
+      });
+      Scope& scope = state_.scopes[k];
+      if (scope.kind != Scope::Kind::kFunction) continue;
+      scope.device = everywhere;
+      if (everywhere && !within(scope.qualified_in, conditions_)) scope.qualified_in = conditions_;
+    }
   }
 
   std::string plain(std::size_t i) {
@@ -151,7 +180,7 @@ class Scanner {
     std::size_t n_words = 0;
     for (std::size_t i = state_.declaration; i < brace; ++i) {
       const Token& token = tokens_[i];
-      if (token.in_directive) continue;
+      if (token.in_directive || excluded(conditions_of_[i], conditions_)) continue;
       ++n_words;
       if (token.text == ";") spoiled = true;
       if (token.kind == TokenKind::kPunctuator && (token.text == "(" || token.text == "[")) {
@@ -195,7 +224,7 @@ class Scanner {
 
   struct Group {
     State before;
-    std::vector<std::vector<char>> ends;
+    std::vector<State> ends;
     bool has_else = false;
   };
 
