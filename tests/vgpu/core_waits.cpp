@@ -156,6 +156,25 @@ TEST_F(CoreWaits, LoopThatCountsIsALivelock) {
   EXPECT_EQ(only(node).sites.at(0).waits_for, "flag on PE 0 != 0");
 }
 
+TEST_F(CoreWaits, BlockThatPollsWithBarriersInTheLoop) {
+  Node node(ptx_);
+  const std::uint64_t flag = node.upload(std::vector<int>{0, 0}, 0, "flag");
+  node.launch("block_polls", {4, 1, 1}, {96, 1, 1}, Params().add(flag));
+  ASSERT_EQ(node.finish(), Progress::kStuck);
+  EXPECT_LT(node.machine->counters().warp_instructions, 100'000U);
+  SCOPED_TRACE(node.explain(Progress::kStuck));
+  EXPECT_EQ(only(node).kind, FindingKind::kDeadlock);
+  EXPECT_EQ(only(node).sites.at(0).waits_for, "a change of flag[1] on PE 0");
+  EXPECT_EQ(only(node).sites.at(0).where.line, line_of("block_polls", "seen = flag[1]"));
+}
+
+TEST_F(CoreWaits, CountingRoundsOfABarrierIsNoDeadlock) {
+  Node node(ptx_);
+  const std::uint64_t out = node.upload(std::vector<int>(64));
+  node.launch("counts_rounds", {1, 1, 1}, {64, 1, 1}, Params().add(out));
+  EXPECT_EQ(node.finish(), Progress::kIdle) << node.explain(Progress::kStuck);
+}
+
 TEST_F(CoreWaits, HostsAreInTheGraph) {
   Node node(ptx_, 2);
   const std::uint64_t flag = node.upload(std::vector<int>{0, 0, 0}, 1, "flag");

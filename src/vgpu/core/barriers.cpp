@@ -67,7 +67,7 @@ bool Machine::State::barrier(CoreWarp& warp, const Inst& inst, std::uint32_t mas
     findings.add(std::move(finding));
     return false;
   }
-  ++warp.effects;
+  ++warp.barriers;
   if (reduces) {
     std::uint32_t given = *warp.lanes.read<std::uint32_t>(inst.operands[3]);
     if (form.negated) given = ~given;

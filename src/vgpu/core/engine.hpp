@@ -158,6 +158,7 @@ struct Machine::State {
 
   // spin.cpp: at a backward branch of the running group; true: it was parked
   bool visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, std::int32_t target);
+  bool block_repeats(CoreWarp& warp, const SpinTrack& track);
   void record_access(CoreWarp& warp, const Inst& inst, std::uint32_t mask);
   static bool watch_moved(const Watch& watch);
 

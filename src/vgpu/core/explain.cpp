@@ -83,23 +83,36 @@ void Machine::State::explain_stuck(const std::vector<HostWait>& hosts, bool live
     return rank(a) < rank(b);
   });
   // One line a place of the source and PE.
-  std::map<std::tuple<int, std::string, int, Waiter::Kind>, Place> places;
-  std::vector<std::tuple<int, std::string, int, Waiter::Kind>> order;
-  std::vector<Site> sites(waiters.size());
+  using Key = std::tuple<int, std::string, int, Waiter::Kind>;
+  std::map<Key, Place> places;
+  std::vector<Key> order;
+  // Most waiters stand at an instruction where others of their PE stand too; their source line is looked up
+  // once.
+  std::map<std::tuple<int, std::uint64_t, std::int64_t, Waiter::Kind>, Key> known;
+  std::map<Key, Site> sites;
   std::set<int> pes_waiting;
   for (std::size_t i = 0; i < waiters.size(); ++i) {
     const Waiter& waiter = waiters[i];
-    sites[i] = make_site(*waiter.warp, waiter.lane, *waiter.inst, "wait");
     const CoreBlock& block = *waiter.warp->core_block;
     pes_waiting.insert(block.grid->pe);
-    const std::tuple key(block.grid->pe, sites[i].where.file, sites[i].where.line, waiter.kind);
-    const auto [at, fresh] = places.try_emplace(key);
-    if (fresh) {
-      at->second.first = i;
-      order.push_back(key);
+    const KernelImage& image = *waiter.group->frame->image;
+    const std::tuple at_inst(block.grid->pe,
+                             block.grid->launch_id * 65536U + static_cast<std::uint64_t>(image.index),
+                             static_cast<std::int64_t>(waiter.inst - image.code.data()), waiter.kind);
+    auto at = known.find(at_inst);
+    if (at == known.end()) {
+      Site site = make_site(*waiter.warp, waiter.lane, *waiter.inst, "wait");
+      const Key key(block.grid->pe, site.where.file, site.where.line, waiter.kind);
+      at = known.emplace(at_inst, key).first;
+      if (places.try_emplace(key).second) {
+        places[key].first = i;
+        order.push_back(key);
+        sites.emplace(key, std::move(site));
+      }
     }
-    at->second.blocks.insert({block.grid->launch_id, block.linear_index});
-    at->second.same_text = at->second.same_text && waiters[at->second.first].waits_for == waiter.waits_for;
+    Place& place = places[at->second];
+    place.blocks.insert({block.grid->launch_id, block.linear_index});
+    place.same_text = place.same_text && waiters[place.first].waits_for == waiter.waits_for;
   }
   Finding finding;
   finding.fatal = true;
@@ -109,7 +122,7 @@ void Machine::State::explain_stuck(const std::vector<HostWait>& hosts, bool live
     if (finding.sites.size() >= kMaxSites) break;
     const Place& place = places[key];
     const Waiter& waiter = waiters[place.first];
-    Site site = sites[place.first];
+    Site site = sites[key];
     site.waits_for = waiter.waits_for;
     site.holds = waiter.holds;
     if (place.blocks.size() > 1) site.note = plural(place.blocks.size(), "block");

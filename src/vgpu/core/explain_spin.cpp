@@ -196,6 +196,17 @@ std::optional<SpinCondition> spin_condition(const Group& group) {
     if (&image.code[static_cast<std::size_t>(watch.pc)] != best.load) continue;
     if (best.watch == nullptr) best.watch = &watch;
   }
+  // A word of shared memory through which the block passes on what one thread read elsewhere.
+  if (best.watch != nullptr ? best.watch->address == 0 : best.load->source->space == ptx::Space::kShared) {
+    for (const Watch& watch : track.watches) {
+      if (watch.address == 0) continue;
+      best.watch = &watch;
+      best.load = &image.code[static_cast<std::size_t>(watch.pc)];
+      best.type = best.load->source->type;
+      best.comparison.clear();
+      break;
+    }
+  }
   return best;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "vgpu/core/explain.hpp"
+#include "vgpu/core/sites.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -68,7 +69,8 @@ std::string describe_shared_word(const CoreWarp& warp, std::uint32_t offset, std
     start = at;
   }
   if (variable == nullptr) return "shared memory at byte " + std::to_string(offset);
-  return element(variable->name, offset - start, variable->dynamic ? 0 : variable->size, bytes) +
+  return element(variable_name(variable->name), offset - start, variable->dynamic ? 0 : variable->size,
+                 bytes) +
          " in shared memory";
 }
 

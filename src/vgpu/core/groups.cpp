@@ -25,6 +25,20 @@ bool runs_before(const Group& a, const Group& b) {
   return a.pc < b.pc;
 }
 
+// Lanes that come back into a loop that is being watched bring along what they read on their way.
+void merge_tracks(SpinTrack& into, SpinTrack& from) {
+  constexpr auto kRecording = SpinTrack::Phase::kWholeGroup;
+  if (into.follower && !from.follower && from.phase == kRecording) std::swap(into, from);
+  if (into.phase != kRecording) return;
+  if (from.phase != kRecording || (!from.follower && !into.follower)) {
+    into.complete = false;
+    return;
+  }
+  into.own_change = into.own_change || from.own_change;
+  into.complete = into.complete && from.complete;
+  into.watches.insert(into.watches.end(), from.watches.begin(), from.watches.end());
+}
+
 }  // namespace
 
 void Machine::State::enter(CoreWarp& warp, const Group& group) {
@@ -56,6 +70,8 @@ void Machine::State::merge_here(CoreWarp& warp) {
     }
     if (other.frame != running.frame) merge_frames(warp, *running.frame, *other.frame, other.mask);
     running.mask |= other.mask;
+    merge_tracks(running.track, other.track);
+    warp.trace = running.track.phase == SpinTrack::Phase::kWholeGroup;
     drop_group(warp, i);
     warp.free_run = false;
     warp.back_branches = 0;
@@ -95,12 +111,15 @@ void Machine::State::merge_frames(CoreWarp& warp, Activation& into, Activation& 
 void Machine::State::split(CoreWarp& warp, std::uint32_t mask, std::int32_t pc) {
   Group& running = warp.groups[warp.current];
   running.mask &= ~mask;
-  running.track.complete = false;
   Group other;
   other.mask = mask;
   other.pc = pc;
   other.frame = running.frame;
   other.stamp = running.stamp;
+  if (running.track.phase == SpinTrack::Phase::kWholeGroup) {
+    other.track.phase = SpinTrack::Phase::kWholeGroup;
+    other.track.follower = true;
+  }
   warp.groups.push_back(std::move(other));
 }
 

@@ -243,7 +243,8 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
       warp->tid[1][lane] = linear / grid.block_dim.x % grid.block_dim.y;
       warp->tid[2][lane] = linear / grid.block_dim.x / grid.block_dim.y;
     }
-    warp->local_changes = warp->effects = warp->stamp = 0;
+    warp->local_changes = warp->effects = warp->barriers = warp->stamp = 0;
+    warp->repeats_at = ~0ULL;
     warp->carry = warp->back_branches = 0;
     warp->rotate = warp->free_run = warp->trace = false;
     warp->tokens.fill(0);
@@ -293,6 +294,7 @@ void Machine::State::end_block(CoreBlock& block) {
                                [&](const auto& b) { return b.get() == &block; });
   grid.resident.erase(at);
   ++grid.finished_blocks;
+  executed_at_change = executed;
   const int pe_index = grid.pe;
   if (grid.finished_blocks == grid.n_blocks) end_grid(grid);
   fill_sms(pe_index);

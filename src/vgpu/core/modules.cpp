@@ -54,7 +54,7 @@ Result<ModuleId> Machine::State::load(int pe, const std::string& ptx, const std:
                                                                          : AllocationKind::kGlobal;
       Result<std::uint64_t> placed =
           memory->allocate(pe, std::max<std::uint64_t>(variable.size, 1), std::max(variable.align, 1U), kind,
-                           readable_name(variable.name), "", "");
+                           variable_name(variable.name), "", "");
       if (!placed.ok()) return placed.error();
       address = *placed;
     }

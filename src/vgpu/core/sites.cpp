@@ -85,6 +85,19 @@ std::string readable_name(const std::string& symbol) {
   return name;
 }
 
+std::string variable_name(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, Free> demangled(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status));
+  std::string name = status == 0 && demangled != nullptr ? demangled.get() : symbol;
+  int depth = 0;
+  for (std::size_t i = name.size(); i-- > 1;) {
+    if (name[i] == ')' || name[i] == '>') ++depth;
+    if (name[i] == '(' || name[i] == '<') --depth;
+    if (depth == 0 && name[i] == ':' && name[i - 1] == ':') return name.substr(i + 1);
+  }
+  return name;
+}
+
 Frame frame_of(const ptx::Module& module, const ptx::Function& function, const ptx::Instruction* source,
                std::vector<Frame>* inlined_at) {
   std::int32_t position = position_of(module, function, source);

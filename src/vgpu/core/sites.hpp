@@ -11,6 +11,9 @@ namespace echolo::vgpu {
 // A function's name as one would write it in a sentence: demangled, without return type and parameter list.
 std::string readable_name(const std::string& symbol);
 
+// A variable's name without the scopes around it.
+std::string variable_name(const std::string& symbol);
+
 // The source place of an instruction (its function's name where no line is known), and the calls it was
 // inlined through, innermost first.
 Frame frame_of(const ptx::Module& module, const ptx::Function& function, const ptx::Instruction* source,

@@ -1,6 +1,7 @@
 // Loops that wait by reading memory again and again. A loop that would repeat exactly as long as the words it
 // reads stay as they are is parked until one of them changes: so waiting costs nothing, and a program in
 // which everybody waits is known to be stuck at once.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -165,10 +166,33 @@ void Machine::State::record_access(CoreWarp& warp, const Inst& inst, std::uint32
   }
 }
 
+// A loop with barriers depends on the other warps of the block: they might count rounds and do something in
+// the end. Only when every warp of the block has been seen to repeat while memory stood still does the block
+// repeat for ever. Then one warp is parked, and the others wait for it at the barrier.
+bool Machine::State::block_repeats(CoreWarp& warp, const SpinTrack& track) {
+  const std::uint64_t changes = memory->changes();
+  warp.repeats_at = changes;
+  warp.repeats_reading_memory = std::any_of(track.watches.begin(), track.watches.end(),
+                                            [](const Watch& watch) { return watch.address != 0; });
+  bool others_read_memory = false;
+  for (const CoreWarp* other : warp.core_block->warps) {
+    if (other->live == 0) continue;
+    if (other->repeats_at != changes) return false;
+    others_read_memory = others_read_memory || other->repeats_reading_memory;
+  }
+  // The one to park is one that reads what other blocks or PEs can write.
+  return warp.repeats_reading_memory || !others_read_memory;
+}
+
 bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, std::int32_t target) {
   Group& group = warp.groups[warp.current];
   SpinTrack& track = group.track;
   const std::uint64_t effects = warp.effects + warp.local_changes;
+  if (track.follower) {  // it has a loop of its own
+    track = SpinTrack{};
+    warp.trace = false;
+    return false;
+  }
   const auto begin = [&](SpinTrack::Phase phase, std::uint64_t hash) {
     track.phase = phase;
     track.branch = branch_pc;
@@ -176,6 +200,7 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
     track.hash = hash;
     track.effects = effects;
     track.changes = memory->changes();
+    track.barriers = warp.barriers;
     track.own_change = false;
     track.complete = true;
     track.watches.clear();
@@ -203,8 +228,11 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
   }
   if (track.own_change) return give_up();
   if (hash_registers(warp, group, true) != track.hash) return --track.compares_left == 0 ? give_up() : false;
-  const bool still = memory->changes() == track.changes;
-  if (!still) {
+  const std::uint64_t changes = memory->changes();
+  if (warp.barriers != track.barriers) {
+    if (changes != track.changes || !block_repeats(warp, track)) return give_up();
+    track.complete = false;  // what the other warps read counts too
+  } else if (changes != track.changes) {
     if (!track.complete) return give_up();
     for (const Watch& watch : track.watches) {
       if (watch_moved(watch)) return give_up();

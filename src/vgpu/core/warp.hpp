@@ -65,6 +65,8 @@ struct SpinTrack {
   std::uint64_t changes = 0;      // Memory::changes() when it began
   std::uint32_t visits = 0;       // of backward branches
   std::uint32_t next_visit = 16;  // when the next comparison begins
+  std::uint64_t barriers = 0;     // CoreWarp::barriers when it began
+  bool follower = false;          // of a group that left another's loop for a while: only records for it
   bool own_change = false;        // the loop itself changed memory
   bool complete = true;           // `watches` is everything that the loop read
   std::vector<Watch> watches;
@@ -94,7 +96,11 @@ struct CoreWarp : Warp {
   std::array<std::uint64_t, kWarpSize> tokens{};  // DeviceCallContext::token of each lane
   std::vector<std::uint8_t> local_storage, local_written_storage;
   std::uint32_t tid[3][kWarpSize] = {};
-  std::uint64_t effects = 0;  // grows with what makes a loop not a mere spin: time read, barrier passed
+  std::uint64_t effects = 0;   // grows with what makes a loop not a mere spin: time read, something printed
+  std::uint64_t barriers = 0;  // passed or arrived at
+  // Memory::changes() when a loop with barriers in it was last seen to repeat; see spin.cpp.
+  std::uint64_t repeats_at = ~0ULL;
+  bool repeats_reading_memory = false;
   std::uint64_t stamp = 0;
   std::uint64_t turn_cycle = 0;     // cycle when the present turn began
   std::uint64_t turn_used = 0;      // instructions in it so far (kept exact where time is read)

@@ -257,3 +257,36 @@ extern "C" __global__ void missing_thread(int* out) {
   }
   out[threadIdx.x] = 1;
 }
+
+// The whole block polls together, with a barrier in the loop.
+extern "C" __global__ void block_polls(volatile int* flag) {
+  __shared__ int seen;
+  do {
+    if (threadIdx.x == 0) seen = flag[1];
+    __syncthreads();
+    int now = seen;
+    __syncthreads();
+    if (now != 0) break;
+  } while (true);
+}
+
+// One warp counts rounds and then lets the others go: not a deadlock.
+extern "C" __global__ void counts_rounds(int* out) {
+  __shared__ volatile int done;
+  if (threadIdx.x == 0) done = 0;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    for (int i = 0; i < 3000; ++i) __syncthreads();
+    done = 1;
+    __syncthreads();
+    __syncthreads();
+  } else {
+    int rounds = 0;
+    while (true) {
+      __syncthreads();
+      if (done) break;
+    }
+    __syncthreads();
+    out[threadIdx.x] = rounds;
+  }
+}
