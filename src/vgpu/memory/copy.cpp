@@ -8,7 +8,55 @@ namespace {
 
 // Operands: target, source, source size (32 bit); aux[1] the target's offset; extra: log2 of the copied size
 // and flags. The source's offset is folded into operand 3, an immediate.
-constexpr std::uint8_t kSizeMask = 0x1f, kIgnore = 0x20, kSourceNarrow = 0x40, kSourceGeneric = 0x80;
+constexpr std::uint8_t kSizeMask = 0x1f, kIgnore = 0x20, kSourceNarrow = 0x40;
+
+// Copies and says whether that changed anything.
+template <std::size_t kBytes>
+bool copy_each(const Memory::Access& to, const Memory::Access& from, std::uint32_t mask) {
+  bool changed = false;
+  for_each_lane(mask, [&](int i) {
+    std::uint8_t before[kBytes], after[kBytes];
+    std::uint8_t* const target = host_pointer(lane_address(to, i));
+    std::memcpy(before, target, kBytes);
+    std::memcpy(after, host_pointer(lane_address(from, i)), kBytes);
+    changed |= std::memcmp(before, after, kBytes) != 0;
+    std::memcpy(target, after, kBytes);
+  });
+  return changed;
+}
+
+Memory::Access source_access(const Warp& warp, const Inst& inst, const MemoryCode& code, std::uint32_t size,
+                             std::uint32_t mask, std::uint64_t* addresses) {
+  Memory::Access read;
+  read.kind = Memory::AccessKind::kLoad;
+  read.space = ptx::Space::kGlobal;
+  read.bytes = static_cast<std::uint16_t>(size);
+  read.element_bytes = read.bytes;
+  // The source is aligned to the whole size (PTX ISA, cp.async), whatever is read of it.
+  read.alignment = code.extra & kSizeMask;
+  read.mask = mask;
+  read.addresses = addresses;
+  read.pattern = form_addresses(warp.lanes, inst.operands[1], (code.extra & kSourceNarrow) != 0,
+                                warp.lanes.read<std::uint64_t>(inst.operands[3])[0], mask, size, addresses);
+  return read;
+}
+
+// All lanes copy all bytes.
+MemOutcome copy_whole(Warp& warp, const Inst& inst, std::uint32_t mask) {
+  const MemoryCode code = MemoryCode::unpack(inst.aux[0]);
+  const std::uint32_t bytes = code.extra & kSizeMask;
+  alignas(64) std::uint64_t from[kWarpSize], to[kWarpSize];
+  Memory::Access read = source_access(warp, inst, code, bytes, mask, from);
+  if (!warp.block->grid->memory->access(warp, inst, read)) return MemOutcome::kFault;
+  Memory::Access write;
+  if (!begin_access(warp, inst, code, mask, Memory::AccessKind::kStore, bytes, bytes, write, to))
+    return MemOutcome::kFault;
+  const bool changed = bytes == 16  ? copy_each<16>(write, read, mask)
+                       : bytes == 8 ? copy_each<8>(write, read, mask)
+                                    : copy_each<4>(write, read, mask);
+  if (changed) note_change(warp, write);
+  return MemOutcome::kDone;
+}
 
 MemOutcome copy_async(Warp& warp, const Inst& inst, std::uint32_t mask) {
   const MemoryCode code = MemoryCode::unpack(inst.aux[0]);
@@ -25,7 +73,6 @@ MemOutcome copy_async(Warp& warp, const Inst& inst, std::uint32_t mask) {
   }
 
   std::uint8_t staged[kWarpSize][16] = {};
-  const std::uint64_t source_offset = warp.lanes.read<std::uint64_t>(inst.operands[3])[0];
   // Lanes that read equally many bytes go together; nearly always these are all.
   std::uint32_t left = mask;
   while (left != 0) {
@@ -37,17 +84,7 @@ MemOutcome copy_async(Warp& warp, const Inst& inst, std::uint32_t mask) {
     left &= ~group;
     if (size == 0) continue;
     alignas(64) std::uint64_t from[kWarpSize];
-    Memory::Access read;
-    read.kind = Memory::AccessKind::kLoad;
-    read.space = (code.extra & kSourceGeneric) != 0 ? ptx::Space::kGeneric : ptx::Space::kGlobal;
-    read.bytes = static_cast<std::uint16_t>(size);
-    read.element_bytes = read.bytes;
-    // The source is aligned to the whole size (PTX ISA, cp.async), whatever is read of it.
-    read.alignment = static_cast<std::uint16_t>(bytes);
-    read.mask = group;
-    read.addresses = from;
-    read.pattern = form_addresses(warp.lanes, inst.operands[1], (code.extra & kSourceNarrow) != 0,
-                                  source_offset, group, size, from);
+    Memory::Access read = source_access(warp, inst, code, size, group, from);
     if (!memory.access(warp, inst, read)) return MemOutcome::kFault;
     for_each_lane(group, [&](int i) { std::memcpy(staged[i], host_pointer(lane_address(read, i)), size); });
   }
@@ -132,7 +169,10 @@ Result<Plan> plan_copy(const PlanContext& context) {
   plan.operands.push_back(size);
   plan.operands.push_back(offset);
   if (ignored) plan.operands.push_back(*ignored);
-  plan.memory = copy_async;
+  plan.memory = size.kind == PlanOperand::Kind::kImmediate &&
+                        size.value[0] == static_cast<std::uint64_t>(bytes) && !ignored
+                    ? copy_whole
+                    : copy_async;
   plan.aux[0] = target.pack();
   plan.aux[1] = target_offset;
   return plan;

@@ -27,15 +27,27 @@ MemOutcome load_matrix(Warp& warp, const Inst& inst, std::uint32_t mask) {
   if ((mask & 0xffU) == 0 || !begin_rows(warp, inst, code, mask, Memory::AccessKind::kLoad, access, at))
     return MemOutcome::kFault;
   for (unsigned j = 0; j < code.vector; ++j) {
-    std::uint16_t matrix[8][8];
-    for (unsigned r = 0; r < 8; ++r)
-      std::memcpy(matrix[r], host_pointer(lane_address(access, static_cast<int>(8 * j + r))), kRowBytes);
-    std::uint32_t* out = warp.lanes.write<std::uint32_t>(inst.operands[j]);
-    for_each_lane(mask, [&](int lane) {
-      const unsigned r = static_cast<unsigned>(lane) / 4, c = 2 * (static_cast<unsigned>(lane) % 4);
-      out[lane] = code.extra == kTrans ? matrix[c][r] | std::uint32_t{matrix[c + 1][r]} << 16U
-                                       : matrix[r][c] | std::uint32_t{matrix[r][c + 1]} << 16U;
-    });
+    std::uint32_t* const out = warp.lanes.write<std::uint32_t>(inst.operands[j]);
+    alignas(64)
+        std::uint32_t rows[kWarpSize];  // lane 4r + c has words c of row r: the rows one after the other
+    for (unsigned r = 0; r < 8; ++r) {
+      std::memcpy(rows + 4 * r, host_pointer(lane_address(access, static_cast<int>(8 * j + r))), kRowBytes);
+    }
+    alignas(64) std::uint32_t turned[kWarpSize];
+    if (code.extra == kTrans) {
+      std::uint16_t matrix[8][8];
+      std::memcpy(matrix, rows, sizeof matrix);
+      for (unsigned r = 0; r < 8; ++r) {
+        for (unsigned c = 0; c < 4; ++c)
+          turned[4 * r + c] = matrix[2 * c][r] | std::uint32_t{matrix[2 * c + 1][r]} << 16U;
+      }
+    }
+    const std::uint32_t* const from = code.extra == kTrans ? turned : rows;
+    if (mask == kAllLanes) {
+      std::memcpy(out, from, sizeof rows);
+    } else {
+      for_each_lane(mask, [&](int lane) { out[lane] = from[lane]; });
+    }
   }
   return MemOutcome::kDone;
 }
