@@ -49,6 +49,11 @@ std::uint64_t Call::remote(std::uint64_t address, int to, const char* what) {
   }
   const std::uint64_t there = memory.translate(address, to);
   if (there != 0) return there;
+  // Beside the objects of the symmetric heap: the bounds check of the access says beside which one.
+  const int owner = memory.pe_of(address);
+  if (owner >= 0 && address >= memory.symmetric_base(owner) && memory.find_freed(address) == nullptr) {
+    return memory.symmetric_base(to) + (address - memory.symmetric_base(owner));
+  }
   // Not symmetric: say what it is instead, and let the bounds check describe it where it is nothing at all.
   const vgpu::Allocation* object = memory.find(address);
   if (object == nullptr) object = memory.find_freed(address);

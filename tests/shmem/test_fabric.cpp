@@ -229,6 +229,15 @@ TEST_F(FabricTest, RemoteFaultsNameTheObject) {
   EXPECT_EQ(findings_.all()[2].message, "the destination of nvshmem_float_p is not in the symmetric heap");
 }
 
+TEST_F(FabricTest, AStartBeyondTheEndNamesTheObjectBefore) {
+  const auto buffer = allocate(64);
+  Fabric::HostCall beyond = make(0, "nvshmem_float_put", {buffer[0] + 96, buffer[0], 2, 1});
+  EXPECT_EQ(fabric_->host_call(beyond), CallOutcome::kFault);
+  ASSERT_EQ(findings_.all().size(), 1U);
+  EXPECT_NE(findings_.all()[0].message.find("past the end of the 64 bytes from nvshmem_malloc"), std::string::npos)
+      << findings_.all()[0].message;
+}
+
 TEST_F(FabricTest, TeamsSplitAndTranslate) {
   const auto handles = collective("nvshmem_team_split_strided", {{0, 0, 2, 2}, {0, 0, 2, 2}, {0, 0, 2, 2}});
   EXPECT_EQ(handles[0], handles[2]);
