@@ -20,6 +20,7 @@ import traceback
 _PR_SET_PDEATHSIG = 1
 _GRACE = 0.5  # seconds that other ranks get to report their own fault after the first one has
 _POLL = 0.02
+_START_LIMIT = 60.0  # seconds for importing reference.py and connecting
 _LARGE = 1 << 20  # elements of a tensor
 
 
@@ -61,6 +62,7 @@ class Run:
         port = listener.getsockname()[1]
         parent = os.getpid()
         for rank in range(self.world):
+            self.progress.begin(rank, "starting")
             pid = os.fork()
             if pid == 0:
                 self._child(rank, port, listener.fileno(), parent)
@@ -146,8 +148,12 @@ class Run:
         return None
 
     def _is_late(self, state, began):
-        running = state.get("phase", "").startswith(("solution", "starting", "inputs"))
-        return running and time.monotonic() - began > self.request["limit_s"]
+        phase = state.get("phase", "starting")
+        if not phase.startswith(("solution", "starting", "inputs")):
+            return False
+        limit = self.request["limit_s"]
+        # Importing and connecting happen once, and a short limit for calls says nothing about them.
+        return time.monotonic() - began > (max(limit, _START_LIMIT) if phase == "starting" else limit)
 
     def _faults(self, failed):
         faults = []
@@ -192,6 +198,8 @@ class Run:
                 first = (file, line)
             lines.append(f"  rank {rank}: {_doing(state)}{where}")
         limit = self.request["limit_s"]
+        if any(state.get("phase", "starting") == "starting" for state, _ in states.values()):
+            limit = max(limit, _START_LIMIT)
         return {
             "kind": "usage",
             "file": first[0] or self.request["problem"]["reference"],
