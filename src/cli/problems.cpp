@@ -42,7 +42,14 @@ int lint(const Session& session, const std::string& directory) {
 }
 
 int make(const Session& session, const std::string& directory, const std::string& from) {
-  Result<std::vector<std::string>> written = problem_new(directory, from);
+  Result<store::Store> store = session.open_store();
+  if (!store) return session.fail(store.error());
+  Result<std::string> cache = store.value().cache_directory("reference");
+  if (!cache) return session.fail(cache.error());
+  auto progress = session.progress();
+  progress->stage("new", directory);
+  Result<std::vector<std::string>> written = problem_new(directory, from, *cache);
+  progress.reset();
   if (!written) return session.fail(written.error());
   if (session.json) return session.print(nlohmann::json{{"written", *written}}.dump(2) + "\n");
   std::string text;

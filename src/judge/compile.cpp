@@ -119,7 +119,7 @@ class Compilation {
     const std::string stem = request_.kind == SourceKind::kCandidate ? "candidate" : fs::path(request_.path).stem().string();
     const fs::path ptx_path = scratch_ / "keep" / (stem + ".ptx");
     const std::string ptx = read_or_empty(ptx_path);
-    result.log = explain_log(built->standard_output + built->standard_error, request_, "");
+    result.log = explain_log(built->standard_output + built->standard_error, request_, ptx);
     if (built->timed_out) {
       repeatable_ = false;
       result.log += request_.path + ": error: the compiler was stopped after " +
