@@ -40,26 +40,54 @@ Answer Node::wait_for(HostThread& thread, const std::string& what) {
   return engine_.done(thread.pending.wait) ? Answer::ok() : Answer::blocked();
 }
 
-// The name of a CUDA error that an engine message begins with, as a number; cudaErrorUnknown where it is none of these.
+namespace {
+
+struct ErrorRow {
+  const char* name;
+  int value;
+};
+// The errors that the node itself gives.
+constexpr ErrorRow kErrors[] = {{"cudaErrorInvalidValue", 1}, {"cudaErrorMemoryAllocation", 2},
+                                {"cudaErrorInvalidConfiguration", 9}, {"cudaErrorInvalidSymbol", 13},
+                                {"cudaErrorInvalidDeviceFunction", 98}, {"cudaErrorInvalidPtx", 218},
+                                {"cudaErrorInvalidResourceHandle", kBadHandle}, {"cudaErrorSymbolNotFound", 500},
+                                {"cudaErrorLaunchOutOfResources", 701}, {"cudaErrorCooperativeLaunchTooLarge", 720},
+                                {"cudaErrorNotSupported", 801},
+                                {"cudaErrorStreamCaptureUnsupported", kCaptureUnsupported},
+                                {"cudaErrorStreamCaptureInvalidated", kCaptureInvalidated},
+                                {"cudaErrorStreamCaptureMerge", kCaptureMerge},
+                                {"cudaErrorStreamCaptureUnmatched", kCaptureUnmatched},
+                                {"cudaErrorStreamCaptureUnjoined", kCaptureUnjoined},
+                                {"cudaErrorStreamCaptureIsolation", kCaptureIsolation},
+                                {"cudaErrorStreamCaptureImplicit", kCaptureImplicit},
+                                {"cudaErrorCapturedEvent", kCapturedEvent},
+                                {"cudaErrorStreamCaptureWrongThread", kCaptureWrongThread}};
+
+}  // namespace
+
+// An engine message begins with the name of its CUDA error; the answer is its number, cudaErrorUnknown where it has none.
 int Node::refuse(int pe, const HostThread& thread, const Error& error) {
-  struct Row {
-    const char* name;
-    int value;
-  };
-  static constexpr Row kRows[] = {{"cudaErrorInvalidValue", 1}, {"cudaErrorMemoryAllocation", 2},
-                                  {"cudaErrorInvalidConfiguration", 9}, {"cudaErrorInvalidDeviceFunction", 98},
-                                  {"cudaErrorInvalidPtx", 218}, {"cudaErrorSymbolNotFound", 500},
-                                  {"cudaErrorLaunchOutOfResources", 701}, {"cudaErrorCooperativeLaunchTooLarge", 720},
-                                  {"cudaErrorNotSupported", 801}};
-  std::string note = thread.pending.header.name;
-  const std::string token = sites_.token(pe, thread.pending.header.frames);
-  if (!token.empty()) note += " at " + token;
   auto& notes = pes_[static_cast<std::size_t>(pe)]->notes;
-  if (notes.size() < 16) notes.push_back(note + ": " + error.message);
-  for (const Row& row : kRows) {
+  if (notes.size() < 16) notes.push_back(call_text(pe, thread) + ": " + error.message);
+  for (const ErrorRow& row : kErrors) {
     if (error.message.rfind(row.name, 0) == 0) return row.value;
   }
   return 999;
+}
+
+// The first call that failed explains a failure better than the last error, which is what the program sees.
+void Node::remember_refusal(int pe, const HostThread& thread, int error) {
+  std::string& first = pes_[static_cast<std::size_t>(pe)]->first_refusal;
+  if (!first.empty() || error == kOk || error == kNotReadyYet) return;
+  for (const ErrorRow& row : kErrors) {
+    if (row.value == error) first = call_text(pe, thread) + ": " + row.name;
+  }
+}
+
+// "cudaStreamSynchronize at candidate.cu:12"
+std::string Node::call_text(int pe, const HostThread& thread) const {
+  const std::string token = sites_.token(pe, thread.pending.header.frames);
+  return thread.pending.header.name + (token.empty() ? "" : " at " + token);
 }
 
 Answer Node::handle(int pe, HostThread& thread) {

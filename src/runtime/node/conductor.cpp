@@ -120,6 +120,8 @@ void Node::judge_last_words(int pe) {
     const bool exception = static_cast<wire::Op>(header.op) == wire::Op::kNoteException;
     report.end = exception ? PeEnd::kException : PeEnd::kExitCode;
     report.detail = std::string(exception ? "exception " : "") + std::string(in.text().substr(0, 4000)) + phase;
+    const std::string& refusal = pes_[static_cast<std::size_t>(pe)]->first_refusal;
+    if (!exception && !refusal.empty()) report.detail += "; first refused: " + refusal;
     stop(exception ? "crashed" : "launch_error", name + ": " + report.detail);
     return;
   }
@@ -408,6 +410,7 @@ bool Node::answer_hosts(bool* progress) {
       } else {
         idle_polls_ = 0;
       }
+      remember_refusal(process.pe, *thread, answer.error);
       if (pe->needs_service && !pe->service_running) answer.flags |= wire::kStartService;
       thread->in_call = false;
       thread->pending = {};

@@ -73,6 +73,7 @@ class Node {
     std::uint64_t n_asked = 0, n_served = 0;
     bool service_running = false, needs_service = false, serving = false;
     std::vector<std::string> notes;   // why calls were refused
+    std::string first_refusal;        // the first call that returned an error
   };
 
   // ---- conductor.cpp ----
@@ -132,6 +133,8 @@ class Node {
   Module* module_of(int pe, std::uint32_t number);
   // Work that needs the PE's service thread; returns its number (done when PeState::n_served reaches it).
   std::uint64_t serve(int pe, PeState::Service service);
+  void remember_refusal(int pe, const HostThread& thread, int error);
+  std::string call_text(int pe, const HostThread& thread) const;
   int refuse(int pe, const HostThread& thread, const Error& error);
 
   JobSpec spec_;
