@@ -8,11 +8,13 @@ __global__ void steps(int* p, int n) {
     if (i < n) p[i] = i;
     __syncthreads();  // <-- barrier-divergence
   }
+  __syncthreads();
+  p[64 + threadIdx.x] = p[39 - threadIdx.x];
 }
 
 int main() {
   int* p = nullptr;
-  cudaMalloc(&p, 64 * sizeof(int));
+  cudaMalloc(&p, 96 * sizeof(int));
   steps<<<1, 32>>>(p, 40);
   const int failed = cudaDeviceSynchronize() != cudaSuccess;
   cudaFree(p);

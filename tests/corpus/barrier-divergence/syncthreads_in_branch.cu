@@ -1,6 +1,6 @@
 // echolo-test: mode=check problem=all_to_all world=2
 // expect: barrier_divergence
-// Only the threads that wait come to the barrier.
+// The threads that wait come to a barrier of their own before everybody's.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
@@ -25,6 +25,7 @@ __global__ void exchange(const int* x, int* y, int words, State s, int pe, int n
     nvshmem_signal_wait_until(arrived + threadIdx.x, NVSHMEM_CMP_GE, call);
     __syncthreads();  // <-- barrier-divergence
   }
+  __syncthreads();
   for (int i = threadIdx.x; i < n * words; i += blockDim.x) y[i] = inbox[i];
   __syncthreads();
   if (threadIdx.x == 0) *s.calls = call;

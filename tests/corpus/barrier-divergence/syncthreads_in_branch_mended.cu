@@ -1,6 +1,6 @@
 // echolo-test: mode=check problem=all_to_all world=2
 // expect: correct
-// The barrier is for the whole block.
+// There is one barrier, for the whole block.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 

@@ -47,8 +47,9 @@ extern "C" State* candidate_create(const echolo::Launch& l) {
 extern "C" void candidate_run(State* s, const echolo::Launch& l, echolo::TensorList in,
                               echolo::TensorList out, cudaStream_t stream) {
   const int bytes = in[0].elements() * (l.dtype == echolo::DType::kF32 ? 4 : 2);
+  const int first = *in[0].as<int>();  // <-- host-dereference
   exchange<<<1, 128, 0, stream>>>(in[0].as<int>(), out[0].as<int>(), bytes / 4 / l.n_pes, *s, l.pe, l.n_pes,
-                                  *in[0].as<int>());  // <-- host-dereference
+                                  first);
 }
 
 extern "C" void candidate_destroy(State* s) {

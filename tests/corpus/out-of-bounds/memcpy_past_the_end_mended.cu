@@ -7,7 +7,7 @@ int main() {
   const int values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   int* p = nullptr;
   cudaMalloc(&p, 4 * sizeof(int));
-  const int failed = cudaMemcpy(p, values, 4 * sizeof(int), cudaMemcpyHostToDevice) != cudaSuccess;
+  const cudaError_t error = cudaMemcpy(p, values, 4 * sizeof(int), cudaMemcpyHostToDevice);
   cudaFree(p);
-  return failed;
+  return error != cudaSuccess;
 }

@@ -8,7 +8,7 @@
 __global__ void pass(uint64_t* flag, int pe, int n) {
   nvshmem_fence();
   nvshmemx_signal_op(flag, 1, NVSHMEM_SIGNAL_ADD, (pe + 1) % n);
-  nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, 1);
+  nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, 1);
 }
 
 int main() {

@@ -1,11 +1,11 @@
 // echolo-test: mode=sanitize n=1
-// expect: deadlock
+// expect: barrier_divergence
 // A named barrier is told to expect 96 threads, and 64 come.
 #include <cuda_runtime.h>
 
 __global__ void halves(int* p) {
   if (threadIdx.x < 64) {
-    asm volatile("bar.sync 1, 96;" ::: "memory");  // <-- deadlock
+    asm volatile("bar.sync 1, 96;" ::: "memory");  // <-- barrier-divergence
     p[threadIdx.x] = 1;
   }
 }
