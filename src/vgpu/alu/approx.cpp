@@ -47,8 +47,8 @@ HWY_INLINE double exp2_f64(double x) {
 
 HWY_INLINE float ex2(float x) {
   const float low =
-      x < -200.0F ? -200.0F : x;  // far below the smallest subnormal, far above the largest number
-  const float clamped = low > 200.0F ? 200.0F : low;
+      pick(x < -200.0F, -200.0F, x);  // far below the smallest subnormal, far above the largest number
+  const float clamped = pick(low > 200.0F, 200.0F, low);
   return static_cast<float>(exp2_f64(static_cast<double>(clamped)));
 }
 
@@ -72,9 +72,9 @@ HWY_INLINE float lg2(float x) {
   p = p * z + 1.0;
   const double result = exponent + s * p * 2.8853900817779268;  // 2 / ln 2
   const float special =
-      x == 0.0F ? -std::numeric_limits<float>::infinity() : (x > 0.0F ? x : as_float(kNanF32));
+      pick(x == 0.0F, -std::numeric_limits<float>::infinity(), pick(x > 0.0F, x, as_float(kNanF32)));
   const bool ordinary = (x > 0.0F) & (x < std::numeric_limits<float>::infinity());
-  return ordinary ? static_cast<float>(result) : special;
+  return pick(ordinary, static_cast<float>(result), special);
 }
 
 // sin(x + quarter * pi / 2).
@@ -82,11 +82,11 @@ HWY_INLINE float circular(float x, std::uint64_t quarter) {
   const double wide = x;
   const double magnitude = __builtin_fabs(wide);
   // Past 2^31 only the fraction of a turn that f64 still knows counts.
-  const double finite = magnitude < 3.5e38 ? wide : 0.0;
+  const double finite = pick(magnitude < 3.5e38, wide, 0.0);
   const double turns = finite * 0.15915494309189535;
   const double fraction = turns - __builtin_floor(turns);
-  const double angle = magnitude < 2147483648.0 ? wide : fraction * 6.283185307179586;
-  const double safe = magnitude < 3.5e38 ? angle : 0.0;
+  const double angle = pick(magnitude < 2147483648.0, wide, fraction * 6.283185307179586);
+  const double safe = pick(magnitude < 3.5e38, angle, 0.0);
   const double shifted = safe * 0.6366197723675814 + kRounder;
   const double n = shifted - kRounder;
   double r = __builtin_fma(-n, 1.5707963267948966, safe);
@@ -107,27 +107,27 @@ HWY_INLINE float circular(float x, std::uint64_t quarter) {
   c = c * z - 1.3888888888888889e-03;
   c = c * z + 4.1666666666666664e-02;
   c = 1.0 - 0.5 * z + z * z * c;
-  const double value = (quadrant & 1U) != 0 ? c : s;
+  const double value = pick((quadrant & 1U) != 0, c, s);
   const double turned = as_double(as_bits(value) ^ ((quadrant & 2U) << 62U));
   const float result = static_cast<float>(turned);
   // sin keeps the sign of zero.
-  const float with_zero = quarter == 0 && x == 0.0F ? x : result;
-  return magnitude < 3.5e38 ? with_zero : as_float(kNanF32);
+  const float with_zero = pick((quarter == 0) & (x == 0.0F), x, result);
+  return pick(magnitude < 3.5e38, with_zero, as_float(kNanF32));
 }
 
 HWY_INLINE float tanh_f32(float x) {
   const double wide = x;
-  const double low = wide < -20.0 ? -20.0 : wide;
-  const double clamped = low > 20.0 ? 20.0 : low;
+  const double low = pick(wide < -20.0, -20.0, wide);
+  const double clamped = pick(low > 20.0, 20.0, low);
   const double e = exp2_f64(clamped * 2.8853900817779268);
   const double large = (e - 1.0) / (e + 1.0);
   const double z = wide * wide;
   // Near zero the difference above loses digits; the series does not.
   const double small =
       wide + wide * z * (-1.0 / 3.0 + z * (2.0 / 15.0 + z * (-17.0 / 315.0 + z * (62.0 / 2835.0))));
-  const float result = static_cast<float>(__builtin_fabs(wide) < 0.0625 ? small : large);
-  const float signed_zero = x == 0.0F ? x : result;
-  return is_nan(x) ? as_float(kNanF32) : signed_zero;
+  const float result = static_cast<float>(pick(__builtin_fabs(wide) < 0.0625, small, large));
+  const float signed_zero = pick(x == 0.0F, x, result);
+  return pick(is_nan(x), as_float(kNanF32), signed_zero);
 }
 
 struct Ex2 {
@@ -175,8 +175,8 @@ HWY_INLINE float div_approx(float a, float b) {
   const bool huge = (size > 0x7e800000U) & (size < 0x7f800000U);  // 2^126 < |b| < 2^128
   const bool infinite = (as_bits(a) & 0x7fffffffU) == 0x7f800000U;
   const float zero = as_float((as_bits(a) ^ as_bits(b)) & 0x80000000U);
-  const float limited = is_nan(a) | infinite ? as_float(kNanF32) : zero;
-  return canonical(maybe_flush<kFtz>(huge ? limited : quotient));
+  const float limited = pick(is_nan(a) | infinite, as_float(kNanF32), zero);
+  return canonical(maybe_flush<kFtz>(pick(huge, limited, quotient)));
 }
 
 template <class H, class Op, bool kFlush>

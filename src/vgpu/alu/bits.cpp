@@ -148,16 +148,20 @@ struct Bfe {
   template <typename T>
   static HWY_INLINE T f(T a, std::uint32_t b, std::uint32_t c) {
     using U = std::make_unsigned_t<T>;
-    const std::uint32_t position = (b & 0xffU) > kBits<T> ? kBits<T> : b & 0xffU;
-    const std::uint32_t length = (c & 0xffU) > kBits<T> ? kBits<T> : c & 0xffU;
+    constexpr std::uint32_t kTop = kBits<T> - 1;
+    const std::uint32_t position = b & 0xffU, length = c & 0xffU;
+    const std::uint32_t shift = pick(position > kTop, kTop, position);
+    const std::uint32_t spare = pick(length > kTop, 0U, kBits<T> - length) & kTop;
     if constexpr (std::is_signed_v<T>) {
-      // Bits past the top repeat the sign, as an arithmetic shift gives them.
-      const auto field = static_cast<Wide<T>>(SignedWide<T>{a} >> position);
-      const std::uint32_t spare = 2 * kBits<T> - (length == 0 ? 1 : length);
-      const auto extended = static_cast<SignedWide<T>>(field << spare) >> spare;
-      return length == 0 ? T{0} : static_cast<T>(extended);
+      // Bits past the top repeat the sign, as an arithmetic shift gives them; past the top by more is all
+      // sign.
+      const T field =
+          static_cast<T>(pick(position > kTop, static_cast<U>(a >> kTop), static_cast<U>(a >> shift)));
+      const T extended = static_cast<T>(static_cast<T>(static_cast<U>(field) << spare) >> spare);
+      return static_cast<T>(pick(length == 0, U{0}, static_cast<U>(extended)));
     } else {
-      return static_cast<U>((Wide<T>{a} >> position) & ((Wide<T>{1} << length) - 1));
+      const U field = pick(position > kTop, U{0}, static_cast<U>(a >> shift));
+      return static_cast<T>(pick(length == 0, U{0}, static_cast<U>(static_cast<U>(field << spare) >> spare)));
     }
   }
 };
@@ -204,16 +208,40 @@ HWY_INLINE std::uint32_t dp2a(std::uint32_t a, std::uint32_t b, std::uint32_t c)
   return c;
 }
 
+HWY_INLINE std::uint32_t permuted_byte(std::uint32_t word, std::uint32_t pick_bits) {
+  const std::uint32_t byte = (word >> (8 * (pick_bits & 3U))) & 0xffU;
+  const std::uint32_t sign = (0U - (byte >> 7U)) & 0xffU;
+  return pick((pick_bits & 8U) != 0, sign, byte);
+}
 HWY_INLINE std::uint32_t permute(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
-  const std::uint64_t bytes = std::uint64_t{b} << 32U | a;
   std::uint32_t result = 0;
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const std::uint32_t pick = selector >> (4 * i);
-    const auto byte = static_cast<std::uint32_t>(bytes >> (8 * (pick & 7U))) & 0xffU;
-    const std::uint32_t sign = (byte & 0x80U) != 0 ? 0xffU : 0;
-    result |= ((pick & 8U) != 0 ? sign : byte) << (8 * i);
+    const std::uint32_t bits = selector >> (4 * i);
+    result |= permuted_byte(pick((bits & 4U) != 0, b, a), bits) << (8 * i);
   }
   return result;
+}
+// prmt as compilers write it: the selector is a constant, the same for all lanes.
+template <bool kFull>
+void run_permute(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  if ((inst.operands[3].bits & Slot::kPool) == 0) {
+    run_ternary<kFull, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, permute>(lanes, inst,
+                                                                                            mask);
+    return;
+  }
+  const std::uint32_t selector = *lanes.read<std::uint32_t>(inst.operands[3]);
+  const auto* a = lanes.read<std::uint32_t>(inst.operands[1]);
+  const auto* b = lanes.read<std::uint32_t>(inst.operands[2]);
+  std::uint32_t* d = lanes.write<std::uint32_t>(inst.operands[0]);
+  const std::uint32_t s0 = selector, s1 = selector >> 4U, s2 = selector >> 8U, s3 = selector >> 12U;
+  const std::uint32_t *w0 = (s0 & 4U) != 0 ? b : a, *w1 = (s1 & 4U) != 0 ? b : a;
+  const std::uint32_t *w2 = (s2 & 4U) != 0 ? b : a, *w3 = (s3 & 4U) != 0 ? b : a;
+#pragma GCC ivdep
+  for (int i = 0; i < kWarpSize; ++i) {
+    const std::uint32_t result = permuted_byte(w0[i], s0) | permuted_byte(w1[i], s1) << 8U |
+                                 permuted_byte(w2[i], s2) << 16U | permuted_byte(w3[i], s3) << 24U;
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
+  }
 }
 // Selectors of prmt's special modes, by the low two bits of c (9.7.9.7).
 constexpr std::uint32_t kForward4[4] = {0x3210, 0x4321, 0x5432, 0x6543};
@@ -251,7 +279,7 @@ void run_lop3(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
                         t3 = b3 ^ (c[i] & f3);
     const std::uint32_t u0 = t0 ^ (b[i] & (t0 ^ t1)), u1 = t2 ^ (b[i] & (t2 ^ t3));
     const std::uint32_t result = u0 ^ (a[i] & (u0 ^ u1));
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
   if (!with_predicate) return;
   for (int i = 0; i < kWarpSize; ++i) nonzero |= d[i] != 0 ? kLaneBit[i] : 0U;
@@ -389,7 +417,7 @@ Functions sign_or_zero_extend(const ptx::Instruction& inst) {
 }
 Functions permutation(const ptx::Instruction& inst) {
   if (inst.type != Type::kB32) return {};
-  if (inst.mode.empty()) return lanewise<&permute>();
+  if (inst.mode.empty()) return {run_permute<false>, run_permute<true>};
   if (inst.mode == "f4e") return lanewise_rare<&permute_mode<kForward4>>();
   if (inst.mode == "b4e") return lanewise_rare<&permute_mode<kBackward4>>();
   if (inst.mode == "rc8") return lanewise_rare<&permute_mode<kReplicate8>>();

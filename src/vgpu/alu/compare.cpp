@@ -179,8 +179,8 @@ void run_selp(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   if (inst.aux[0] != 0) c = ~c;
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
-    const T result = (c & kLaneBit[i]) != 0 ? a[i] : b[i];
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    const T result = pick((c & kLaneBit[i]) != 0, a[i], b[i]);
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 // lane's register holds.
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "vgpu/alu/alu.hpp"
 #include "vgpu/alu/operands.hpp"
@@ -22,38 +23,47 @@ void write_predicate(const Lanes& lanes, Slot slot, std::uint32_t bits, std::uin
   *d = (*d & ~mask) | (bits & mask);
 }
 
-// d|p, a, b, c, membermask.
+// x for the active lanes, what was there for the others.
+void write_lanes(std::uint32_t* d, const std::uint32_t* x, std::uint32_t mask) {
+  if (mask == kAllLanes) {
+    std::memcpy(d, x, kWarpSize * sizeof(*d));
+    return;
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) d[lane] = active(mask, lane) ? x[lane] : d[lane];
+}
+void fill_lanes(std::uint32_t* d, std::uint32_t x, std::uint32_t mask) {
+  for (int lane = 0; lane < kWarpSize; ++lane) d[lane] = active(mask, lane) ? x : d[lane];
+}
+
+constexpr std::array<std::int32_t, kWarpSize> kLaneIndex = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                                            11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                            22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
+// d|p, a, b, c, membermask. The first loop is one the compiler vectorises: from which lane, and is it in the
+// segment.
 template <SubOp kMode>
 void run_shfl(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
-  auto* d = lanes.write<std::uint32_t>(inst.operands[0]);
   const auto* a = lanes.read<std::uint32_t>(inst.operands[2]);
-  const auto* b = lanes.read<std::uint32_t>(inst.operands[3]);
-  const auto* c = lanes.read<std::uint32_t>(inst.operands[4]);
-  std::array<std::uint32_t, kWarpSize> result{};
+  const auto* b = lanes.read<std::int32_t>(inst.operands[3]);
+  const auto* c = lanes.read<std::int32_t>(inst.operands[4]);
+  alignas(64) std::array<std::int32_t, kWarpSize> source;
+  alignas(64) std::array<std::uint32_t, kWarpSize> result;
   std::uint32_t in_range = 0;
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if (!active(mask, lane)) continue;
-    const int offset = static_cast<int>(b[lane] & 0x1fU);
-    const int clamp = static_cast<int>(c[lane] & 0x1fU);
-    const int segment = static_cast<int>((c[lane] >> 8U) & 0x1fU);
-    const int first = lane & segment;
-    const int last = first | (clamp & ~segment);
-    int from = 0;
-    bool inside = false;
-    if constexpr (kMode == SubOp::kUp) {
-      from = lane - offset;
-      inside = from >= last;
-    } else {
-      from = kMode == SubOp::kDown ? lane + offset
-                                   : (kMode == SubOp::kBfly ? lane ^ offset : first | (offset & ~segment));
-      inside = from <= last;
-    }
-    if (inside) in_range |= 1U << static_cast<unsigned>(lane);
-    result[static_cast<std::size_t>(lane)] = a[inside ? from : lane];
+  for (std::size_t i = 0; i < kWarpSize; ++i) {
+    const std::int32_t lane = kLaneIndex[i], offset = b[i] & 0x1f, clamp = c[i] & 0x1f,
+                       segment = (c[i] >> 8) & 0x1f;
+    const std::int32_t first = lane & segment;
+    const std::int32_t last = first | (clamp & ~segment);
+    std::int32_t from = first | (offset & ~segment);
+    if constexpr (kMode == SubOp::kUp) from = lane - offset;
+    if constexpr (kMode == SubOp::kDown) from = lane + offset;
+    if constexpr (kMode == SubOp::kBfly) from = lane ^ offset;
+    const std::int32_t inside = -static_cast<std::int32_t>(kMode == SubOp::kUp ? from >= last : from <= last);
+    source[i] = (from & inside) | (lane & ~inside);
+    in_range |= static_cast<std::uint32_t>(inside) & (1U << i);
   }
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if (active(mask, lane)) d[lane] = result[static_cast<std::size_t>(lane)];
-  }
+  for (std::size_t i = 0; i < kWarpSize; ++i) result[i] = a[source[i]];
+  write_lanes(lanes.write<std::uint32_t>(inst.operands[0]), result.data(), mask);
   write_predicate(lanes, inst.operands[1], in_range, mask);
 }
 
@@ -64,10 +74,7 @@ void run_vote(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   if (inst.aux[0] != 0) p = ~p;
   p &= mask;
   if constexpr (kMode == SubOp::kBallot) {
-    auto* d = lanes.write<std::uint32_t>(inst.operands[0]);
-    for (int lane = 0; lane < kWarpSize; ++lane) {
-      if (active(mask, lane)) d[lane] = p;
-    }
+    fill_lanes(lanes.write<std::uint32_t>(inst.operands[0]), p, mask);
   } else {
     const bool holds =
         kMode == SubOp::kAll ? p == mask : (kMode == SubOp::kAny ? p != 0 : p == mask || p == 0);
@@ -78,32 +85,25 @@ void run_vote(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 // d|p, a, membermask: all lanes equal?
 template <typename T>
 void run_match_all(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
-  auto* d = lanes.write<std::uint32_t>(inst.operands[0]);
   const T* a = lanes.read<T>(inst.operands[2]);
   const T first = a[std::countr_zero(mask)];
   bool equal = true;
   for (int lane = 0; lane < kWarpSize; ++lane) equal = equal && (!active(mask, lane) || a[lane] == first);
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if (active(mask, lane)) d[lane] = equal ? mask : 0;
-  }
+  fill_lanes(lanes.write<std::uint32_t>(inst.operands[0]), equal ? mask : 0, mask);
   write_predicate(lanes, inst.operands[1], equal ? kAllLanes : 0, mask);
 }
 
 // d, a, membermask: which lanes hold the same as this one?
 template <typename T>
 void run_match_any(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
-  auto* d = lanes.write<std::uint32_t>(inst.operands[0]);
   const T* a = lanes.read<T>(inst.operands[1]);
   std::array<std::uint32_t, kWarpSize> result{};
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    for (int other = 0; other < kWarpSize; ++other) {
-      if (active(mask, other) && a[other] == a[lane])
-        result[static_cast<std::size_t>(lane)] |= 1U << static_cast<unsigned>(other);
-    }
+  for (std::size_t lane = 0; lane < kWarpSize; ++lane) {
+    for (std::size_t other = 0; other < kWarpSize; ++other)
+      result[lane] |= a[other] == a[lane] ? 1U << other : 0U;
+    result[lane] &= mask;
   }
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if (active(mask, lane)) d[lane] = result[static_cast<std::size_t>(lane)];
-  }
+  write_lanes(lanes.write<std::uint32_t>(inst.operands[0]), result.data(), mask);
 }
 
 // d, a, membermask.

@@ -108,10 +108,10 @@ HWY_INLINE float min_max(float a, float b) {
     a = as_float(as_bits(a) & 0x7fffffffU);
     b = as_float(as_bits(b) & 0x7fffffffU);
   }
-  const float picked = less(a, b) != kMax ? a : b;
-  const float other = is_nan(a) ? b : (is_nan(b) ? a : picked);
-  const float x = kNan && (is_nan(a) | is_nan(b)) ? as_float(kNanF32) : canonical(other);
-  return kXorSign && !is_nan(x) ? as_float(as_bits(x) | sign) : x;
+  const float picked = pick(less(a, b) != kMax, a, b);
+  const float other = pick(is_nan(a), b, pick(is_nan(b), a, picked));
+  const float x = pick(kNan & (is_nan(a) | is_nan(b)), as_float(kNanF32), canonical(other));
+  return pick(kXorSign & !is_nan(x), as_float(as_bits(x) | sign), x);
 }
 
 // ---- Choosing

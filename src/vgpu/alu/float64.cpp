@@ -22,17 +22,17 @@ constexpr std::uint64_t kSign = 1ULL << 63U, kQuiet = 1ULL << 51U, kInvalid = 0x
 HWY_INLINE double quiet(double x) { return as_double(as_bits(x) | kQuiet); }
 // Never leaves a NaN's bits to the host's choice.
 HWY_INLINE double settle(double result, double a) {
-  return is_nan(a) ? quiet(a) : (is_nan(result) ? as_double(kInvalid) : result);
+  return pick(is_nan(a), quiet(a), pick(is_nan(result), as_double(kInvalid), result));
 }
 HWY_INLINE double settle(double result, double a, double b) {
-  return is_nan(a) ? quiet(a) : settle(result, b);
+  return pick(is_nan(a), quiet(a), settle(result, b));
 }
 HWY_INLINE double add(double a, double b) { return settle(a + b, a, b); }
 HWY_INLINE double sub(double a, double b) { return settle(a - b, a, b); }
 HWY_INLINE double mul(double a, double b) { return settle(a * b, a, b); }
 HWY_INLINE double divide(double a, double b) { return settle(a / b, a, b); }
 HWY_INLINE double fused(double a, double b, double c) {
-  return is_nan(a) ? quiet(a) : settle(__builtin_fma(a, b, c), b, c);
+  return pick(is_nan(a), quiet(a), settle(__builtin_fma(a, b, c), b, c));
 }
 HWY_INLINE double reciprocal(double a) { return settle(1.0 / a, a); }
 HWY_INLINE double root(double a) { return settle(__builtin_sqrt(a), a); }
@@ -46,9 +46,9 @@ HWY_INLINE double min_max(double a, double b) {
     const auto bits = static_cast<std::int64_t>(as_bits(x));
     return bits < 0 ? bits ^ 0x7fffffffffffffffLL : bits;
   };
-  const double picked = (key(a) < key(b)) != kMax ? a : b;
-  const double result = is_nan(a) ? b : (is_nan(b) ? a : picked);
-  return is_nan(result) ? quiet(a) : result;
+  const double picked = pick((key(a) < key(b)) != kMax, a, b);
+  const double result = pick(is_nan(a), b, pick(is_nan(b), a, picked));
+  return pick(is_nan(result), quiet(a), result);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "vgpu/alu/lane_loops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace echolo::vgpu::alu {
@@ -29,13 +30,13 @@ HWY_INLINE bool is_nan(double x) { return (as_bits(x) & ~(1ULL << 63U)) > 0x7ff0
 // Subnormals to zero of the same sign, as .ftz asks.
 HWY_INLINE float flush(float x) {
   const std::uint32_t bits = as_bits(x);
-  return as_float((bits & 0x7f800000U) == 0 ? bits & 0x80000000U : bits);
+  return as_float(pick((bits & 0x7f800000U) == 0, bits & 0x80000000U, bits));
 }
 template <bool kFtz>
 HWY_INLINE float maybe_flush(float x) {
   return kFtz ? flush(x) : x;
 }
-HWY_INLINE float canonical(float x) { return is_nan(x) ? as_float(kNanF32) : x; }
+HWY_INLINE float canonical(float x) { return pick(is_nan(x), as_float(kNanF32), x); }
 
 HWY_INLINE float f16_to_f32(std::uint16_t h) {
   const std::uint32_t sign = (std::uint32_t{h} & 0x8000U) << 16U;
@@ -43,7 +44,7 @@ HWY_INLINE float f16_to_f32(std::uint16_t h) {
   // Moving the exponent by a product is exact and also makes subnormals normal; infinity and NaN need theirs
   // put back.
   const float scaled = as_float(rest << 13U) * as_float((127U + 112U) << 23U);
-  const std::uint32_t special = rest >= 0x7c00U ? (rest << 13U) | 0x7f800000U : as_bits(scaled);
+  const std::uint32_t special = pick(rest >= 0x7c00U, (rest << 13U) | 0x7f800000U, as_bits(scaled));
   return as_float(special | sign);
 }
 HWY_INLINE std::uint16_t f32_to_f16(float x) {
@@ -59,14 +60,14 @@ HWY_INLINE std::uint16_t f32_to_f16(float x) {
   result =
       rest >= (143U << 23U) ? 0x7c00U : result;  // 2^16 and more; what rounds up to it got there by the carry
   result |= sign;
-  result = rest > 0x7f800000U ? kNanHalf : result;
+  result = pick(rest > 0x7f800000U, std::uint32_t{kNanHalf}, result);
   return static_cast<std::uint16_t>(result);
 }
 HWY_INLINE float bf16_to_f32(std::uint16_t h) { return as_float(std::uint32_t{h} << 16U); }
 HWY_INLINE std::uint16_t f32_to_bf16(float x) {
   const std::uint32_t bits = as_bits(x);
   const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  return static_cast<std::uint16_t>(is_nan(x) ? kNanHalf : rounded);
+  return static_cast<std::uint16_t>(pick(is_nan(x), std::uint32_t{kNanHalf}, rounded));
 }
 
 // f16 and bf16 seen alike.
@@ -82,7 +83,7 @@ struct Bf16 {
 };
 template <class H>
 HWY_INLINE std::uint16_t flush_half(std::uint16_t h) {
-  return static_cast<std::uint16_t>((h & H::kExponentMask) == 0 ? h & 0x8000U : h);
+  return pick((h & H::kExponentMask) == 0, static_cast<std::uint16_t>(h & 0x8000U), h);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -38,14 +38,14 @@ HWY_INLINE float fused_to_odd(float a, float b, float c) {
   const double lost = (product - (sum - back)) + (addend - back);
   const std::uint64_t bits = as_bits(sum);
   const bool inexact = (lost > 0.0) | (lost < 0.0);  // false where it is NaN
-  const std::uint64_t away = (lost > 0.0) == (sum > 0.0) ? 1ULL : ~0ULL;
-  const double odd = as_double(inexact && (bits & 1U) == 0 ? bits + away : bits);
+  const std::uint64_t away = pick((lost > 0.0) == (sum > 0.0), std::uint64_t{1}, ~std::uint64_t{0});
+  const double odd = as_double(pick(inexact & ((bits & 1U) == 0), bits + away, bits));
   const float narrow = static_cast<float>(odd);
   const std::uint32_t narrow_bits = as_bits(narrow);
   const double again = narrow;
   const bool differs = (again < odd) | (again > odd);
-  const std::uint32_t outward = (odd > again) != (odd < 0.0) ? 1U : ~0U;
-  return as_float(differs && (narrow_bits & 1U) == 0 ? narrow_bits + outward : narrow_bits);
+  const std::uint32_t outward = pick((odd > again) != (odd < 0.0), 1U, ~0U);
+  return as_float(pick(differs & ((narrow_bits & 1U) == 0), narrow_bits + outward, narrow_bits));
 }
 
 template <class H>
@@ -120,12 +120,12 @@ struct MinMax {
     // Bits as numbers, negative ones upside down, so that -0 < +0.
     const auto key = [](std::uint32_t h) HWY_ATTR {
       const auto wide = static_cast<std::int32_t>(h << 16U) >> 16;
-      return wide < 0 ? wide ^ 0x7fff : wide;
+      return wide ^ ((wide >> 31) & 0x7fff);
     };
-    const std::uint32_t picked = (key(x) < key(y)) != kMax ? x : y;
-    const std::uint32_t number = nan(x) ? y : (nan(y) ? x : picked);
+    const std::uint32_t picked = pick((key(x) < key(y)) != kMax, x, y);
+    const std::uint32_t number = pick(nan(x), y, pick(nan(y), x, picked));
     const bool is_nan = (mode & kNan) != 0 ? nan(x) | nan(y) : nan(x) & nan(y);
-    return static_cast<std::uint16_t>(is_nan ? kNanHalf : number | sign);
+    return static_cast<std::uint16_t>(pick(is_nan, std::uint32_t{kNanHalf}, number | sign));
   }
 };
 

@@ -150,26 +150,33 @@ HWY_INLINE std::int32_t mad_hi_sat(std::int32_t a, std::int32_t b, std::int32_t 
   return saturate32(std::int64_t{MulHi::f(a, b)} + c);
 }
 
+// Small integers and doubles by their bits: conversions that every SIMD target vectorises.
+HWY_INLINE double to_double(std::uint32_t a) {
+  return std::bit_cast<double>(0x4330000000000000ULL | a) - 4503599627370496.0;
+}
+HWY_INLINE std::uint32_t low_word(double integral) {
+  return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(integral + 4503599627370496.0));
+}
 // The quotient of two 32-bit numbers, rounded to nearest in double, cannot round up to the next integer: 53 >
-// 2 * 24.
+// 32 + 1.
 HWY_INLINE std::uint32_t div_u32(std::uint32_t a, std::uint32_t b) {
-  const double divisor = b == 0 ? 1.0 : static_cast<double>(b);
-  const auto quotient =
-      static_cast<std::uint32_t>(static_cast<std::int64_t>(static_cast<double>(a) / divisor));
-  return b == 0 ? 0xffffffffU : quotient;
+  const std::uint32_t divisor = pick(b == 0, 1U, b);
+  return pick(b == 0, 0xffffffffU, low_word(__builtin_trunc(to_double(a) / to_double(divisor))));
 }
 HWY_INLINE std::uint32_t rem_u32(std::uint32_t a, std::uint32_t b) {
-  return b == 0 ? a : a - div_u32(a, b) * b;
+  return pick(b == 0, a, a - div_u32(a, b) * b);
+}
+HWY_INLINE std::uint32_t size_of(std::int32_t a) {
+  const auto sign = static_cast<std::uint32_t>(a >> 31);
+  return (static_cast<std::uint32_t>(a) ^ sign) - sign;
 }
 HWY_INLINE std::int32_t div_s32(std::int32_t a, std::int32_t b) {
-  const double divisor = b == 0 ? 1.0 : static_cast<double>(b);
-  // INT_MIN / -1 wraps.
-  const auto quotient =
-      static_cast<std::int32_t>(static_cast<std::int64_t>(static_cast<double>(a) / divisor));
-  return b == 0 ? -1 : quotient;
+  const auto sign = static_cast<std::uint32_t>((a ^ b) >> 31);
+  const std::uint32_t quotient = (div_u32(size_of(a), size_of(b)) ^ sign) - sign;
+  return static_cast<std::int32_t>(pick(b == 0, 0xffffffffU, quotient));
 }
 HWY_INLINE std::int32_t rem_s32(std::int32_t a, std::int32_t b) {
-  return b == 0 ? a : Sub::f(a, MulLo::f(div_s32(a, b), b));
+  return pick(b == 0, a, Sub::f(a, MulLo::f(div_s32(a, b), b)));
 }
 struct Div {
   template <typename T>

@@ -28,6 +28,35 @@ alignas(128) inline constexpr std::uint32_t kLaneBit[32] = {
     1U << 16U, 1U << 17U, 1U << 18U, 1U << 19U, 1U << 20U, 1U << 21U, 1U << 22U, 1U << 23U,
     1U << 24U, 1U << 25U, 1U << 26U, 1U << 27U, 1U << 28U, 1U << 29U, 1U << 30U, 1U << 31U};
 
+template <std::size_t kBytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = std::uint64_t;
+};
+
+// condition ? x : y by bits, both computed: what the compiler cannot turn into a branch, it can always
+// vectorise.
+template <typename T>
+HWY_INLINE T pick(bool condition, T x, T y) {
+  using U = typename UnsignedOf<sizeof(T)>::type;
+  const U mask = static_cast<U>(U{0} - static_cast<U>(condition));
+  const U x_bits = std::bit_cast<U>(x), y_bits = std::bit_cast<U>(y);
+  return std::bit_cast<T>(static_cast<U>((x_bits & mask) | (y_bits & static_cast<U>(~mask))));
+}
+
 // Destination and sources are the same array or do not overlap, so no iteration depends on another: ivdep
 // holds.
 template <bool kFull, typename D, typename A, D (*kFunction)(A)>
@@ -37,7 +66,7 @@ void run_unary(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
     const D result = kFunction(a[i]);
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
 }
 
@@ -49,7 +78,7 @@ void run_binary(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
     const D result = kFunction(a[i], b[i]);
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
 }
 
@@ -62,7 +91,7 @@ void run_ternary(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
     const D result = kFunction(a[i], b[i], c[i]);
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
 }
 
@@ -76,7 +105,7 @@ void run_quaternary(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 #pragma GCC ivdep
   for (int i = 0; i < kWarpSize; ++i) {
     const D result = kFunction(a[i], b[i], c[i], e[i]);
-    d[i] = kFull || (mask & kLaneBit[i]) != 0 ? result : d[i];
+    d[i] = kFull ? result : pick((mask & kLaneBit[i]) != 0, result, d[i]);
   }
 }
 
