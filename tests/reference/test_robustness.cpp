@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/subprocess.hpp"
+#include "base/text.hpp"
 #include "problem/safetensors.hpp"
 #include "problem/suite.hpp"
 #include "support.hpp"
@@ -46,6 +47,16 @@ TEST(Robustness, TwoProcessesShareACache) {
   ASSERT_TRUE(here.ok()) << here.error().render();
   EXPECT_EQ(n_scratch(cache.path()), 0);
   EXPECT_TRUE(run_reference(*problem, request)->cases[0].cached);
+  // Another run, elsewhere, gives the same bytes.
+  const auto elsewhere = run_reference(*problem, smoke(*problem, test_cache()));
+  ASSERT_TRUE(elsewhere.ok());
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const RankResult& a = here->cases[0].ranks[rank];
+    const RankResult& b = elsewhere->cases[0].ranks[rank];
+    EXPECT_EQ(*read_file(a.inputs_path), *read_file(b.inputs_path));
+    EXPECT_EQ(*read_file(a.reference_path), *read_file(b.reference_path));
+    EXPECT_EQ(*read_file(a.oracle_path), *read_file(b.oracle_path));
+  }
 }
 
 TEST(Robustness, CtrlCLeavesNothingHalfWritten) {
