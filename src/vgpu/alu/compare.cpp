@@ -84,39 +84,56 @@ struct Half {
   static HWY_INLINE float value(std::uint16_t x) { return H::to_f32(kFtz ? flush_half<H>(x) : x); }
 };
 
-// The lanes for which the comparison holds; for packed types one word for the low and one for the high
-// halves.
-using WordsFn = void (*)(const Lanes& lanes, const Slot* sources, std::uint32_t* words);
+// The lanes for which the comparison of two arrays holds.
+using WordFn = std::uint32_t (*)(const void* a, const void* b);
 
 template <class Op, class V>
-void compare_words(const Lanes& lanes, const Slot* sources, std::uint32_t* words) {
-  const auto* a = lanes.read<typename V::Storage>(sources[0]);
-  const auto* b = lanes.read<typename V::Storage>(sources[1]);
+HWY_INLINE std::uint32_t compare_arrays(const void* a_lanes, const void* b_lanes) {
+  const auto* a = static_cast<const typename V::Storage*>(a_lanes);
+  const auto* b = static_cast<const typename V::Storage*>(b_lanes);
   std::uint32_t result = 0;
   for (int i = 0; i < kWarpSize; ++i) result |= Op::f(V::value(a[i]), V::value(b[i])) ? kLaneBit[i] : 0U;
-  words[0] = result;
+  return result;
 }
 template <class Op, class V>
-void compare_packed_words(const Lanes& lanes, const Slot* sources, std::uint32_t* words) {
-  const auto* a = lanes.read<std::uint32_t>(sources[0]);
-  const auto* b = lanes.read<std::uint32_t>(sources[1]);
-  std::uint32_t low = 0, high = 0;
-  for (int i = 0; i < kWarpSize; ++i) {
-    const auto half = [](std::uint32_t word, unsigned shift)
-                          HWY_ATTR { return V::value(static_cast<std::uint16_t>(word >> shift)); };
-    low |= Op::f(half(a[i], 0), half(b[i], 0)) ? kLaneBit[i] : 0U;
-    high |= Op::f(half(a[i], 16), half(b[i], 16)) ? kLaneBit[i] : 0U;
-  }
-  words[0] = low;
-  words[1] = high;
+std::uint32_t compare_word(const void* a, const void* b) {
+  return compare_arrays<Op, V>(a, b);
 }
 
 // setp with one destination and no third operand: p, a, b.
 template <class Op, class V>
 void run_setp(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
-  std::uint32_t result = 0;
-  compare_words<Op, V>(lanes, inst.operands + 1, &result);
+  const std::uint32_t result = compare_arrays<Op, V>(lanes.read<std::uint8_t>(inst.operands[1]),
+                                                     lanes.read<std::uint8_t>(inst.operands[2]));
   write_predicate(lanes, inst.operands[0], result, mask);
+}
+// The same by way of aux[1], a WordFn: for types that are compared less often.
+void run_setp_by_word(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  const auto word = reinterpret_cast<WordFn>(inst.aux[1]);
+  write_predicate(
+      lanes, inst.operands[0],
+      word(lanes.read<std::uint8_t>(inst.operands[1]), lanes.read<std::uint8_t>(inst.operands[2])), mask);
+}
+
+// Two words of lanes: for packed types (aux[0] bit 3) of the low and of the high halves, else of the
+// comparison and of its negation.
+void compare_both(const Lanes& lanes, const Inst& inst, int first_source, std::uint32_t* words) {
+  const auto word = reinterpret_cast<WordFn>(inst.aux[1]);
+  const Slot a = inst.operands[first_source], b = inst.operands[first_source + 1];
+  if ((inst.aux[0] & 8U) == 0) {
+    words[0] = word(lanes.read<std::uint8_t>(a), lanes.read<std::uint8_t>(b));
+    words[1] = ~words[0];
+    return;
+  }
+  alignas(64) std::uint16_t halves[2][2][kWarpSize];
+  for (int i = 0; i < kWarpSize; ++i) {
+    const std::uint32_t x = lanes.read<std::uint32_t>(a)[i], y = lanes.read<std::uint32_t>(b)[i];
+    halves[0][0][i] = static_cast<std::uint16_t>(x);
+    halves[0][1][i] = static_cast<std::uint16_t>(y);
+    halves[1][0][i] = static_cast<std::uint16_t>(x >> 16U);
+    halves[1][1][i] = static_cast<std::uint16_t>(y >> 16U);
+  }
+  for (int half = 0; half < 2; ++half) words[half] = word(halves[half][0], halves[half][1]);
 }
 
 HWY_INLINE std::uint32_t combine(std::uint32_t compared, std::uint32_t c, std::uint64_t bool_op) {
@@ -138,22 +155,21 @@ HWY_INLINE std::uint32_t third_operand(const Lanes& lanes, const Inst& inst, int
 }
 
 // setp p|q, a, b, c. aux[0]: bits 0-1 the boolean operation (0 none), bit 2: c negated, bit 3: packed.
-// aux[1]: WordsFn. q is the same with the comparison negated; for packed types p and q are of the low and the
+// aux[1]: WordFn. q is the same with the comparison negated; for packed types p and q are of the low and the
 // high halves.
 void run_setp_pair(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   std::uint32_t words[2] = {0, 0};
-  reinterpret_cast<WordsFn>(inst.aux[1])(lanes, inst.operands + 2, words);
+  compare_both(lanes, inst, 2, words);
   const std::uint32_t c = third_operand(lanes, inst, 4);
-  const std::uint32_t second = (inst.aux[0] & 8U) != 0 ? words[1] : ~words[0];
   write_predicate(lanes, inst.operands[0], combine(words[0], c, inst.aux[0]), mask);
-  write_predicate(lanes, inst.operands[1], combine(second, c, inst.aux[0]), mask);
+  write_predicate(lanes, inst.operands[1], combine(words[1], c, inst.aux[0]), mask);
 }
 
 // set d, a, b, c. aux[0] as above, bit 4: 16-bit destination, bits 32-63: what stands for true (in both
-// halves for packed types). aux[1]: WordsFn.
+// halves for packed types). aux[1]: WordFn.
 void run_set(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   std::uint32_t words[2] = {0, 0};
-  reinterpret_cast<WordsFn>(inst.aux[1])(lanes, inst.operands + 1, words);
+  compare_both(lanes, inst, 1, words);
   const std::uint32_t c = third_operand(lanes, inst, 3);
   const auto yes = static_cast<std::uint32_t>(inst.aux[0] >> 32U);
   const std::uint32_t low = combine(words[0], c, inst.aux[0]), high = combine(words[1], c, inst.aux[0]);
@@ -237,15 +253,16 @@ void run_testp(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
 
 struct Comparison {
   AluFn simple = nullptr;
-  WordsFn words = nullptr;
+  WordFn word = nullptr;
 };
 template <class Op, class V>
 Comparison comparison() {
-  return {run_setp<Op, V>, compare_words<Op, V>};
-}
-template <class Op, class V>
-Comparison packed_comparison() {
-  return {nullptr, compare_packed_words<Op, V>};
+  constexpr bool kOften =
+      sizeof(typename V::Storage) >= 4 && !std::is_same_v<V, FlushedF32> && !std::is_same_v<V, Plain<double>>;
+  if constexpr (kOften)
+    return {run_setp<Op, V>, compare_word<Op, V>};
+  else
+    return {run_setp_by_word, compare_word<Op, V>};
 }
 
 template <typename S>
@@ -287,11 +304,9 @@ template <typename U>
 Comparison bits(Compare compare) {
   return compare == Compare::kEq || compare == Compare::kNe ? ordered_integers<U>(compare) : Comparison{};
 }
-template <class V, bool kPacked>
+template <class V>
 Comparison floats(Compare compare) {
-  const auto make = []<class Op>(Op /*tag*/) {
-    return kPacked ? packed_comparison<Op, V>() : comparison<Op, V>();
-  };
+  const auto make = []<class Op>(Op /*tag*/) { return comparison<Op, V>(); };
   switch (compare) {
     case Compare::kEq:
       return make(Eq{});
@@ -347,17 +362,17 @@ Comparison choose(Type type, Compare compare, bool ftz) {
     case Type::kB64:
       return bits<std::uint64_t>(compare);
     case Type::kF32:
-      return ftz ? floats<FlushedF32, false>(compare) : floats<Plain<float>, false>(compare);
+      return ftz ? floats<FlushedF32>(compare) : floats<Plain<float>>(compare);
     case Type::kF64:
-      return floats<Plain<double>, false>(compare);
+      return floats<Plain<double>>(compare);
     case Type::kF16:
-      return ftz ? floats<Half<F16, true>, false>(compare) : floats<Half<F16, false>, false>(compare);
+      return ftz ? floats<Half<F16, true>>(compare) : floats<Half<F16, false>>(compare);
     case Type::kF16x2:
-      return ftz ? floats<Half<F16, true>, true>(compare) : floats<Half<F16, false>, true>(compare);
+      return ftz ? floats<Half<F16, true>>(compare) : floats<Half<F16, false>>(compare);
     case Type::kBf16:
-      return floats<Half<Bf16, false>, false>(compare);
+      return floats<Half<Bf16, false>>(compare);
     case Type::kBf16x2:
-      return floats<Half<Bf16, false>, true>(compare);
+      return floats<Half<Bf16, false>>(compare);
     default:
       return {};
   }
@@ -377,17 +392,18 @@ Functions select_compare(const Form& form) {
   switch (inst.op) {
     case Opcode::kSetp: {
       const Comparison found = choose(inst.type, inst.compare, inst.ftz);
-      if (found.words == nullptr) return {};
+      if (found.word == nullptr) return {};
       // The planner leaves q and c out where they are not written and the type is not packed.
-      const bool simple = found.simple != nullptr && inst.operands[0].kind == ptx::OperandKind::kRegister &&
+      const bool packed = inst.type == Type::kF16x2 || inst.type == Type::kBf16x2;
+      const bool simple = !packed && inst.operands[0].kind == ptx::OperandKind::kRegister &&
                           inst.bool_op == ptx::BoolOp::kNone;
-      if (simple) return same(found.simple);
-      return {run_setp_pair, run_setp_pair, reinterpret_cast<std::uint64_t>(found.words)};
+      if (simple) return {found.simple, found.simple, reinterpret_cast<std::uint64_t>(found.word)};
+      return {run_setp_pair, run_setp_pair, reinterpret_cast<std::uint64_t>(found.word)};
     }
     case Opcode::kSet: {
       const Comparison found = choose(inst.type2, inst.compare, inst.ftz);
-      if (found.words == nullptr) return {};
-      return {run_set, run_set, reinterpret_cast<std::uint64_t>(found.words)};
+      if (found.word == nullptr) return {};
+      return {run_set, run_set, reinterpret_cast<std::uint64_t>(found.word)};
     }
     case Opcode::kSelp:
       switch (ptx::bits_of(inst.type)) {

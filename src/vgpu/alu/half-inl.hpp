@@ -74,11 +74,13 @@ HWY_INLINE std::uint16_t f32_to_bf16(float x) {
 struct F16 {
   static HWY_INLINE float to_f32(std::uint16_t h) { return f16_to_f32(h); }
   static HWY_INLINE std::uint16_t from_f32(float x) { return f32_to_f16(x); }
+  static constexpr int kFractionBits = 10, kBias = 15;
   static constexpr std::uint32_t kInfinity = 0x7c00U, kOne = 0x3c00U, kExponentMask = 0x7c00U;
 };
 struct Bf16 {
   static HWY_INLINE float to_f32(std::uint16_t h) { return bf16_to_f32(h); }
   static HWY_INLINE std::uint16_t from_f32(float x) { return f32_to_bf16(x); }
+  static constexpr int kFractionBits = 7, kBias = 127;
   static constexpr std::uint32_t kInfinity = 0x7f80U, kOne = 0x3f80U, kExponentMask = 0x7f80U;
 };
 template <class H>

@@ -28,24 +28,37 @@ enum Mode : unsigned {
   kXorSign = 16
 };  // as half_code has them
 
-// a * b + c rounded to odd in f32: one more rounding to f16 or bf16 gives what one rounding of the exact
-// value would.
-HWY_INLINE float fused_to_odd(float a, float b, float c) {
-  const double product = static_cast<double>(a) * static_cast<double>(b);  // exact: 22 bits
+// a * b + c in f64 rounded to odd: the product of two halves is exact, what the sum loses marks the last bit.
+HWY_INLINE double fused_to_odd(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
   const double addend = c;
   const double sum = product + addend;
   const double back = sum - product;
   const double lost = (product - (sum - back)) + (addend - back);
   const std::uint64_t bits = as_bits(sum);
-  const bool inexact = (lost > 0.0) | (lost < 0.0);  // false where it is NaN
-  const std::uint64_t away = pick((lost > 0.0) == (sum > 0.0), std::uint64_t{1}, ~std::uint64_t{0});
-  const double odd = as_double(pick(inexact & ((bits & 1U) == 0), bits + away, bits));
-  const float narrow = static_cast<float>(odd);
-  const std::uint32_t narrow_bits = as_bits(narrow);
-  const double again = narrow;
-  const bool differs = (again < odd) | (again > odd);
-  const std::uint32_t outward = pick((odd > again) != (odd < 0.0), 1U, ~0U);
-  return as_float(pick(differs & ((narrow_bits & 1U) == 0), narrow_bits + outward, narrow_bits));
+  const std::uint64_t inward = (as_bits(lost) ^ bits) >> 63U;
+  const std::uint64_t inexact = ((lost > 0.0) | (lost < 0.0)) & ~bits & 1U;  // 0 where `lost` is NaN
+  return as_double(bits + ((1U - 2 * inward) & (std::uint64_t{0} - inexact)));
+}
+// A double rounded to odd, rounded once more to the nearest half.
+template <class H>
+HWY_INLINE std::uint16_t narrow_odd(double x) {
+  constexpr unsigned kShift = 52 - H::kFractionBits;
+  constexpr int kBias = H::kBias;
+  const std::uint64_t bits = as_bits(x);
+  const std::uint64_t rest = bits & ~(1ULL << 63U);
+  constexpr std::uint64_t kRebias = static_cast<std::uint64_t>(1023 - kBias) << 52U;
+  const std::uint64_t normal =
+      (rest - kRebias + ((1ULL << (kShift - 1)) - 1) + ((rest >> kShift) & 1U)) >> kShift;
+  // A number whose last place is that of the half's subnormals: adding it makes the adder round there.
+  constexpr double kAligned =
+      std::bit_cast<double>(static_cast<std::uint64_t>(1023 + 53 - kBias - H::kFractionBits) << 52U);
+  const std::uint64_t subnormal = as_bits(as_double(rest) + kAligned) - as_bits(kAligned);
+  std::uint64_t result = pick(rest < kRebias + (1ULL << 52U), subnormal, normal);
+  result =
+      pick(rest >= (static_cast<std::uint64_t>(1024 + kBias) << 52U), std::uint64_t{H::kInfinity}, result);
+  result |= (bits >> 63U) << 15U;
+  return static_cast<std::uint16_t>(pick(rest > 0x7ff0000000000000ULL, std::uint64_t{kNanHalf}, result));
 }
 
 template <class H>
@@ -53,8 +66,7 @@ HWY_INLINE float in(std::uint16_t h, unsigned mode) {
   return H::to_f32((mode & kFtz) != 0 ? flush_half<H>(h) : h);
 }
 template <class H>
-HWY_INLINE std::uint16_t out(float x, unsigned mode) {
-  std::uint16_t h = H::from_f32(x);
+HWY_INLINE std::uint16_t finish(std::uint16_t h, unsigned mode) {
   if ((mode & kFtz) != 0) h = flush_half<H>(h);
   if ((mode & kSat) != 0) {
     // NaN, negative numbers and -0 become +0; positive ones compare as their bits do.
@@ -63,6 +75,11 @@ HWY_INLINE std::uint16_t out(float x, unsigned mode) {
   }
   if ((mode & kRelu) != 0) h = static_cast<std::uint16_t>((h & 0x8000U) != 0 ? 0 : h);
   return h;
+}
+
+template <class H>
+HWY_INLINE std::uint16_t out(float x, unsigned mode) {
+  return finish<H>(H::from_f32(x), mode);
 }
 
 struct Add {
@@ -84,13 +101,13 @@ struct Mul {
     if constexpr (std::is_same_v<H, F16>)
       return out<H>(in<H>(a, mode) * in<H>(b, mode), mode);
     else
-      return out<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), -0.0F), mode);
+      return finish<H>(narrow_odd<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), -0.0F)), mode);
   }
 };
 struct Fma {
   template <class H>
   static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, std::uint16_t c, unsigned mode) {
-    return out<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode)), mode);
+    return finish<H>(narrow_odd<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode))), mode);
   }
 };
 struct Neg {
@@ -129,35 +146,47 @@ struct MinMax {
   }
 };
 
-// Plain forms, vectorised.
-template <class Op, class H>
-HWY_INLINE std::uint16_t single1(std::uint16_t a) {
-  return Op::template f<H>(a, kPlain);
+// Plain forms. A pair of halves a lane is 64 halves in a row; the result is kept apart until all are read.
+template <int kCount>
+HWY_INLINE void store_halves(const Lanes& lanes, const Inst& inst, const std::uint16_t* result,
+                             std::uint32_t mask) {
+  if constexpr (kCount == 2 * kWarpSize) {
+    auto* d = lanes.write<std::uint32_t>(inst.operands[0]);
+    const auto* words = reinterpret_cast<const std::uint32_t*>(result);
+    for (int i = 0; i < kWarpSize; ++i) d[i] = pick((mask & kLaneBit[i]) != 0, words[i], d[i]);
+  } else {
+    auto* d = lanes.write<std::uint16_t>(inst.operands[0]);
+    for (int i = 0; i < kWarpSize; ++i) d[i] = pick((mask & kLaneBit[i]) != 0, result[i], d[i]);
+  }
 }
-template <class Op, class H>
-HWY_INLINE std::uint16_t single2(std::uint16_t a, std::uint16_t b) {
-  return Op::template f<H>(a, b, kPlain);
+template <class Op, class H, int kSources, int kCount>
+void run_plain(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  const auto* a = lanes.read<std::uint16_t>(inst.operands[1]);
+  const auto* b = kSources > 1 ? lanes.read<std::uint16_t>(inst.operands[2]) : nullptr;
+  alignas(64) std::uint16_t result[kCount];
+  if constexpr (kSources == 1) {
+    for (int i = 0; i < kCount; ++i) result[i] = Op::template f<H>(a[i], kPlain);
+  } else {
+    for (int i = 0; i < kCount; ++i) result[i] = Op::template f<H>(a[i], b[i], kPlain);
+  }
+  store_halves<kCount>(lanes, inst, result, mask);
 }
-template <class Op, class H>
-HWY_INLINE std::uint16_t single3(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
-  return Op::template f<H>(a, b, c, kPlain);
-}
-HWY_INLINE std::uint16_t low(std::uint32_t x) { return static_cast<std::uint16_t>(x); }
-HWY_INLINE std::uint16_t high(std::uint32_t x) { return static_cast<std::uint16_t>(x >> 16U); }
-HWY_INLINE std::uint32_t join(std::uint16_t high_half, std::uint16_t low_half) {
-  return std::uint32_t{high_half} << 16U | low_half;
-}
-template <class Op, class H>
-HWY_INLINE std::uint32_t pair1(std::uint32_t a) {
-  return join(single1<Op, H>(high(a)), single1<Op, H>(low(a)));
-}
-template <class Op, class H>
-HWY_INLINE std::uint32_t pair2(std::uint32_t a, std::uint32_t b) {
-  return join(single2<Op, H>(high(a), high(b)), single2<Op, H>(low(a), low(b)));
-}
-template <class Op, class H>
-HWY_INLINE std::uint32_t pair3(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-  return join(single3<Op, H>(high(a), high(b), high(c)), single3<Op, H>(low(a), low(b), low(c)));
+// Step by step over all halves, so that each loop has one width and vectorises.
+template <class H, bool kAddend, int kCount>
+void run_fused(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  alignas(64) float x[3][kCount];
+  for (int s = 0; s < (kAddend ? 3 : 2); ++s) {
+    const auto* halves = lanes.read<std::uint16_t>(inst.operands[s + 1]);
+    for (int i = 0; i < kCount; ++i) x[s][i] = H::to_f32(halves[i]);
+  }
+  if constexpr (!kAddend) {
+    for (int i = 0; i < kCount; ++i) x[2][i] = -0.0F;
+  }
+  alignas(64) double odd[kCount];
+  for (int i = 0; i < kCount; ++i) odd[i] = fused_to_odd(x[0][i], x[1][i], x[2][i]);
+  alignas(64) std::uint16_t result[kCount];
+  for (int i = 0; i < kCount; ++i) result[i] = narrow_odd<H>(odd[i]);
+  store_halves<kCount>(lanes, inst, result, mask);
 }
 
 // Forms with .ftz, .sat, .relu and the like, lane by lane. aux[0]: the mode.
@@ -184,12 +213,12 @@ template <class Op, class H, int kSources>
 Functions functions(unsigned mode, bool packed) {
   if (mode != kPlain)
     return same(packed ? run_moded<Op, H, kSources, true> : run_moded<Op, H, kSources, false>);
-  if constexpr (kSources == 1)
-    return packed ? lanewise<&pair1<Op, H>>() : lanewise<&single1<Op, H>>();
-  else if constexpr (kSources == 2)
-    return packed ? lanewise<&pair2<Op, H>>() : lanewise<&single2<Op, H>>();
-  else
-    return packed ? lanewise<&pair3<Op, H>>() : lanewise<&single3<Op, H>>();
+  constexpr bool kFused = std::is_same_v<Op, Fma> || (std::is_same_v<Op, Mul> && std::is_same_v<H, Bf16>);
+  if constexpr (kFused) {
+    return same(packed ? run_fused<H, kSources == 3, 2 * kWarpSize> : run_fused<H, kSources == 3, kWarpSize>);
+  } else {
+    return same(packed ? run_plain<Op, H, kSources, 2 * kWarpSize> : run_plain<Op, H, kSources, kWarpSize>);
+  }
 }
 
 // `allowed`: the modes that the form may have; bf16 never has .ftz or .sat but for neg and abs.
