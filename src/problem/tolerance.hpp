@@ -21,8 +21,8 @@ namespace echolo {
 
 inline constexpr double kToleranceFactor = 4.0;  // k
 
-// The least relative error that is always allowed: twice the type's unit roundoff (f64: 2^-44, as no wider oracle
-// tells its noise, and outputs in f64 are never compared bit for bit); 0 for integers.
+// The least relative error that is always allowed: twice the type's unit roundoff (f64: 2^-44, as no wider
+// oracle tells its noise, and outputs in f64 are never compared bit for bit); 0 for integers.
 double tolerance_floor(DType dtype);
 
 // What problem.toml may say: only tighter than the above.

@@ -53,9 +53,9 @@ std::vector<fs::path> sources(const fs::path& directory) {
   std::error_code code;
   for (auto it = fs::recursive_directory_iterator(directory, code);
        !code && it != fs::recursive_directory_iterator(); it.increment(code)) {
-    if (it->path().filename() == "__pycache__") it.disable_recursion_pending();
-    if (it->is_regular_file(code) &&
-        (it->path().extension() == ".py" || it->path().filename() == "problem.toml")) {
+    const std::string name = it->path().filename().string();
+    if (name == "__pycache__" || name.starts_with(".")) it.disable_recursion_pending();
+    if (it->is_regular_file(code) && (it->path().extension() == ".py" || name == "problem.toml")) {
       out.push_back(it->path());
     }
   }

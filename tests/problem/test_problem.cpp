@@ -136,101 +136,108 @@ TEST(Problem, MissingPartsAreNamed) {
 }
 
 TEST(Problem, NamesAreKeptApart) {
-               EXPECT_FAULT(with(27, "name = \"a\""), 27, "has the name of another");
-               EXPECT_FAULT(with(27, "name = \"rank\""), 27, "cannot name an output");
-               EXPECT_FAULT(with(11, "world = 3"), 11, "has a name that is not free");
+  EXPECT_FAULT(with(27, "name = \"a\""), 27, "has the name of another");
+  EXPECT_FAULT(with(27, "name = \"rank\""), 27, "cannot name an output");
+  EXPECT_FAULT(with(11, "world = 3"), 11, "has a name that is not free");
 }
 
 TEST(Problem, FillsFitTheirTypes) {
-               EXPECT_FAULT(with(25, "fill = \"normal\""), 25, "holds integers, which 'normal' cannot fill");
-               EXPECT_FAULT(with(25, "fill = \"integer\""), 25, "did you mean 'integers'");
-               EXPECT_FAULT(with(25, ""), 21, "needs 'high'");
-               EXPECT_FAULT(with(25, "high = \"N - 32\""), 21, "has no value in [0, 0)");
-               EXPECT_FAULT(with(20, "shape = [\"M\"]\nscale = -1"), 21, "scale must be positive");
-               EXPECT_FAULT(with(20, "shape = [\"M\"]\nlow = 1"), 21, "only go with fill = \"integers\"");
-               EXPECT_FAULT(with(20, "shape = [\"N + rank\"]\nreplicated = true"), 20,
-                            "cannot depend on rank");
+  EXPECT_FAULT(with(25, "fill = \"normal\""), 25, "holds integers, which 'normal' cannot fill");
+  EXPECT_FAULT(with(25, "fill = \"integer\""), 25, "did you mean 'integers'");
+  EXPECT_FAULT(with(25, ""), 21, "needs 'high'");
+  EXPECT_FAULT(with(25, "high = \"N - 32\""), 21, "has no value in [0, 0)");
+  EXPECT_FAULT(with(20, "shape = [\"M\"]\nscale = -1"), 21, "scale must be positive");
+  EXPECT_FAULT(with(20, "shape = [\"M\"]\nlow = 1"), 21, "only go with fill = \"integers\"");
+  EXPECT_FAULT(with(20, "shape = [\"N + rank\"]\nreplicated = true"), 20, "cannot depend on rank");
 }
 
 TEST(Problem, ToleranceCanOnlyBeTightened) {
-               EXPECT_FAULT(text_of(kGood) + "[tolerance]\nk = 5\n", 30, "may only tighten");
-               EXPECT_FAULT(text_of(kGood) + "[tolerance]\nfloor = 0.1\n", 30, "may only tighten");
-               const auto problem =
-                   parse_problem(text_of(kGood) + "[tolerance]\nk = 2.5\nexact = true\n", "dir");
-               ASSERT_TRUE(problem.ok());
-               EXPECT_EQ(problem->tolerance.k, 2.5);
-               EXPECT_TRUE(problem->tolerance.exact);
+  EXPECT_FAULT(text_of(kGood) + "[tolerance]\nk = 5\n", 30, "may only tighten");
+  EXPECT_FAULT(text_of(kGood) + "[tolerance]\nfloor = 0.1\n", 30, "may only tighten");
+  const auto problem = parse_problem(text_of(kGood) + "[tolerance]\nk = 2.5\nexact = true\n", "dir");
+  ASSERT_TRUE(problem.ok());
+  EXPECT_EQ(problem->tolerance.k, 2.5);
+  EXPECT_TRUE(problem->tolerance.exact);
 }
 
 TEST(Problem, DataDependentOutputsHaveABoundAndACount) {
-               const std::string counted = "shape = [\"?\", \"N\"]\nbound = \"M * world\"\ncount = \"n\"\n";
-               const std::string n = "[[outputs]]\nname = \"n\"\ndtype = \"i64\"\nshape = [1]\n";
-               const auto problem = parse_problem(with(28, counted + n), "dir");
-               ASSERT_TRUE(problem.ok()) << problem.error().render();
-               EXPECT_EQ(problem->outputs[0].count, "n");
-               const auto infos = problem->output_infos(*problem->size("small", 2), 2, 0, DType::kF32);
-               EXPECT_EQ((*infos)[0].shape, (std::vector<std::int64_t>{256, 64}));
-               EXPECT_FAULT(with(28, counted), 26, "which is no output of an integer dtype");
-               EXPECT_FAULT(with(28, "shape = [\"?\", \"N\"]\ncount = \"n\"\n" + n), 26, "lacks 'bound'");
-               EXPECT_FAULT(with(28, "shape = [\"M\", \"N\"]\nbound = 3"), 29,
-                            "only goes with a shape whose first extent is \"?\"");
+  const std::string counted = "shape = [\"?\", \"N\"]\nbound = \"M * world\"\ncount = \"n\"\n";
+  const std::string n = "[[outputs]]\nname = \"n\"\ndtype = \"i64\"\nshape = [1]\n";
+  const auto problem = parse_problem(with(28, counted + n), "dir");
+  ASSERT_TRUE(problem.ok()) << problem.error().render();
+  EXPECT_EQ(problem->outputs[0].count, "n");
+  const auto infos = problem->output_infos(*problem->size("small", 2), 2, 0, DType::kF32);
+  EXPECT_EQ((*infos)[0].shape, (std::vector<std::int64_t>{256, 64}));
+  EXPECT_FAULT(with(28, counted), 26, "which is no output of an integer dtype");
+  EXPECT_FAULT(with(28, "shape = [\"?\", \"N\"]\ncount = \"n\"\n" + n), 26, "lacks 'bound'");
+  EXPECT_FAULT(with(28, "shape = [\"M\", \"N\"]\nbound = 3"), 29,
+               "only goes with a shape whose first extent is \"?\"");
 }
 
 TEST(Problem, SizesAndSettingsOfferNearNames) {
-               const auto problem = parse_problem(text_of(kGood), "dir");
-               ASSERT_TRUE(problem.ok());
-               EXPECT_EQ(problem->size("smok", 2).error().hint, "did you mean 'smoke'?");
-               EXPECT_NE(problem->size("smoke", 3).error().message.find("p does not run on 3 ranks"),
-                         std::string::npos);
-               EXPECT_EQ(problem->dtype("f16").error().hint, "it has bf16, f32");
-               const Params base = *problem->size("smoke", 2);
-               EXPECT_EQ(params_text(*problem->with_settings(base, {"N=48", "M = 4 * world"}, 2)),
-                         "M=8 N=48");
-               EXPECT_FALSE(problem->with_settings(base, {"M=7"}, 2).ok());
-               EXPECT_FALSE(problem->with_settings(base, {"M"}, 2).ok());
-               EXPECT_FALSE(problem->with_settings(base, {"M=1.5"}, 2).ok());
-               EXPECT_EQ(problem->with_settings(base, {"n=7"}, 2).error().hint, "did you mean 'M' or 'N'?");
+  const auto problem = parse_problem(text_of(kGood), "dir");
+  ASSERT_TRUE(problem.ok());
+  EXPECT_EQ(problem->size("smok", 2).error().hint, "did you mean 'smoke'?");
+  EXPECT_NE(problem->size("smoke", 3).error().message.find("p does not run on 3 ranks"), std::string::npos);
+  EXPECT_EQ(problem->dtype("f16").error().hint, "it has bf16, f32");
+  const Params base = *problem->size("smoke", 2);
+  EXPECT_EQ(params_text(*problem->with_settings(base, {"N=48", "M = 4 * world"}, 2)), "M=8 N=48");
+  EXPECT_FALSE(problem->with_settings(base, {"M=7"}, 2).ok());
+  EXPECT_FALSE(problem->with_settings(base, {"M"}, 2).ok());
+  EXPECT_FALSE(problem->with_settings(base, {"M=1.5"}, 2).ok());
+  EXPECT_EQ(problem->with_settings(base, {"n=7"}, 2).error().hint, "did you mean 'M' or 'N'?");
 }
 
 TEST(Problem, DrawnSizesRepeatDifferAndMeetTheConstraints) {
-               const auto problem = parse_problem(text_of(kGood), "dir");
-               ASSERT_TRUE(problem.ok());
-               std::set<std::int64_t> seen;
-               for (std::uint64_t seed = 0; seed < 200; ++seed) {
-                 const auto drawn = problem->draw_size(seed, 4);
-                 ASSERT_TRUE(drawn.ok());
-                 EXPECT_EQ(*drawn, *problem->draw_size(seed, 4));
-                 const std::int64_t m = (*drawn)[0].value;
-                 EXPECT_TRUE(m >= 64 && m <= 192 && m % 16 == 0) << m;
-                 EXPECT_EQ((*drawn)[1].value, 32);
-                 seen.insert(m);
-               }
-               EXPECT_EQ(seen.size(), 9U);
+  const auto problem = parse_problem(text_of(kGood), "dir");
+  ASSERT_TRUE(problem.ok());
+  std::set<std::int64_t> seen;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto drawn = problem->draw_size(seed, 4);
+    ASSERT_TRUE(drawn.ok());
+    EXPECT_EQ(*drawn, *problem->draw_size(seed, 4));
+    const std::int64_t m = (*drawn)[0].value;
+    EXPECT_TRUE(m >= 64 && m <= 192 && m % 16 == 0) << m;
+    EXPECT_EQ((*drawn)[1].value, 32);
+    seen.insert(m);
+  }
+  EXPECT_EQ(seen.size(), 9U);
 }
 
 TEST(Suite, HoldsTheFourProblemsWithTheirWorldsSizesAndCurve) {
-               const auto suite = load_suite();
-               ASSERT_TRUE(suite.ok()) << suite.error().render();
-               std::vector<std::string> names;
-               for (const Problem& problem : *suite) {
-                 names.push_back(problem.name);
-                 EXPECT_EQ(problem.worlds, (std::vector<int>{2, 4, 8}));
-                 EXPECT_EQ(problem.dtypes, (std::vector<DType>{DType::kBf16, DType::kF32}));
-                 EXPECT_EQ(problem.curve.size(), 6U);
-                 for (const int world : problem.worlds) {
-                   for (std::uint64_t seed = 0; seed < 50; ++seed)
-                     EXPECT_TRUE(problem.draw_size(seed, world).ok());
-                 }
-               }
-               for (const char* name : {"ag_gemm", "all_reduce", "all_to_all", "gemm_rs"}) {
-                 EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
-               }
+  const auto suite = load_suite();
+  ASSERT_TRUE(suite.ok()) << suite.error().render();
+  std::vector<std::string> names;
+  for (const Problem& problem : *suite) {
+    names.push_back(problem.name);
+    EXPECT_EQ(problem.worlds, (std::vector<int>{2, 4, 8}));
+    EXPECT_EQ(problem.dtypes, (std::vector<DType>{DType::kBf16, DType::kF32}));
+    EXPECT_EQ(problem.curve.size(), 6U);
+    for (const int world : problem.worlds) {
+      for (std::uint64_t seed = 0; seed < 50; ++seed) EXPECT_TRUE(problem.draw_size(seed, world).ok());
+    }
+  }
+  for (const char* name : {"ag_gemm", "all_reduce", "all_to_all", "gemm_rs"}) {
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
+  }
+}
+
+TEST(Suite, ItsHomeCanBeSetAndMustBeOne) {
+  const std::string home = *echolo_home();
+  ::setenv("ECHOLO_HOME", "/proc", 1);
+  const auto wrong = echolo_home();
+  ::setenv("ECHOLO_HOME", (home + "/problems/..").c_str(), 1);
+  const auto right = echolo_home();
+  ::unsetenv("ECHOLO_HOME");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().kind, ErrorKind::kMachine);
+  ASSERT_TRUE(right.ok()) << right.error().render();
 }
 
 TEST(Suite, OffersTheNearestNames) {
-               EXPECT_EQ(find_problem("ag_gem").error().hint, "did you mean 'ag_gemm'?");
-               EXPECT_EQ(find_problem("./nowhere").error().message, "there is no directory ./nowhere");
-               EXPECT_TRUE(find_problem("ag_gemm").ok());
+  EXPECT_EQ(find_problem("ag_gem").error().hint, "did you mean 'ag_gemm'?");
+  EXPECT_EQ(find_problem("./nowhere").error().message, "there is no directory ./nowhere");
+  EXPECT_TRUE(find_problem("ag_gemm").ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/text.hpp"
+#include "problem/safetensors.hpp"
 #include "support.hpp"
 
 namespace echolo {
@@ -248,6 +249,60 @@ def solution(x, seen, once, N, rank, world, params, scale=2):
   EXPECT_EQ(calls[1].op, "all_reduce");
   EXPECT_EQ(calls[1].reduce_op, "sum");
   EXPECT_EQ(calls[1].line, 12);
+}
+
+TEST_F(ReferenceFaults, InputsAreFilledAsDeclared) {
+  const std::string toml = std::string(kSmallToml) + R"([[inputs]]
+name = "index"
+shape = ["N"]
+dtype = "i32"
+low = -3
+high = "rank + 2"
+[[inputs]]
+name = "steps"
+shape = [2, "N / 2"]
+fill = "arange"
+[[inputs]]
+name = "same"
+shape = ["N"]
+fill = "uniform"
+scale = 0.25
+replicated = true
+[[inputs]]
+name = "ones"
+shape = ["N"]
+fill = "ones"
+[[inputs]]
+name = "zeros"
+shape = ["N"]
+dtype = "i64"
+fill = "zeros"
+)";
+  const auto result =
+      run("def solution(x, index, steps, same, ones, zeros):\n"
+          "    return x + index + steps.flatten() + same + ones + zeros\n",
+          toml);
+  ASSERT_TRUE(result.ok()) << result.error().render();
+  std::vector<double> same;
+  for (const RankResult& rank : result->cases[0].ranks) {
+    const auto file = Safetensors::read(rank.inputs_path);
+    ASSERT_TRUE(file.ok());
+    const auto values = [&](const std::string& name) {
+      const TensorView* view = file->find(name);
+      std::vector<double> out;
+      for (std::int64_t i = 0; i < 8; ++i)
+        out.push_back(element_as_double(view->bytes.data(), view->info.dtype, i));
+      return out;
+    };
+    const double high = &rank == result->cases[0].ranks.data() ? 2 : 3;
+    for (const double each : values("index")) EXPECT_TRUE(each >= -3 && each < high) << each;
+    EXPECT_EQ(values("steps"), (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));
+    EXPECT_EQ(values("ones"), std::vector<double>(8, 1.0));
+    EXPECT_EQ(values("zeros"), std::vector<double>(8, 0.0));
+    for (const double each : values("same")) EXPECT_TRUE(each >= -0.25 && each < 0.25) << each;
+    if (same.empty()) same = values("same");
+    EXPECT_EQ(values("same"), same);
+  }
 }
 
 TEST_F(ReferenceFaults, TheMachinesFaultsAreNotTheProblems) {
