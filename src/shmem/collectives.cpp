@@ -173,6 +173,16 @@ CallOutcome take_part(Call& call, int handle, const Finish& finish) {
   World& world = call.world;
   Collective& c = world.collectives.at(call.token);
   if (!c.done) {
+    for (std::size_t i = 0; i < c.arrivals.size(); ++i) {
+      const auto pe = static_cast<std::size_t>(c.members.pes[i]);
+      if (c.arrivals[i].pe >= 0 || !world.gone[pe].starts_with("has called nvshmem_finalize")) continue;
+      return call.fault(FindingKind::kCollectiveMismatch,
+                        "PE " + std::to_string(call.pe) + " is in " + bare(call.op) + ", but PE " +
+                            std::to_string(pe) + " " + world.gone[pe],
+                        "every PE of a team must call the same collectives in the same order, and "
+                        "nvshmem_finalize is one that ends with a barrier of all",
+                        "make the PEs take the same path to their collectives");
+    }
     call.wait.collective =
         bare(call.op) + ", team of " + std::to_string(c.arrivals.size()) + ": " + list_of_missing(world, c);
     return CallOutcome::kBlocked;
