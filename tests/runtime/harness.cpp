@@ -44,19 +44,19 @@ std::string nvcc() {
   return found;
 }
 
-Result<std::string> compiled(const std::string& source, bool shared_library) {
+namespace {
+
+std::map<std::string, Result<std::string>>& done() {
+  static std::map<std::string, Result<std::string>> all;
+  return all;
+}
+
+std::string output_path(const std::string& name) {
   static const Folder folder;
-  static std::map<std::string, Result<std::string>> done;
-  const auto it = done.find(source);
-  if (it != done.end()) return it->second;
-  const std::string out = (folder.path / (source + (shared_library ? ".so" : ".exe"))).string();
-  const std::string root(ECHOLO_SOURCE_DIR), build(ECHOLO_BINARY_DIR);
-  Command command;
-  command.argv = {nvcc(), "-std=c++17", "-gencode", "arch=compute_90a,code=compute_90a", "-lineinfo", "-cudart", "none",
-                  "--no-compress", "-Xcompiler", "-g", "-I" + root + "/include", "-I" + root + "/include/nvshmem",
-                  programs() + source, "-o", out, "-L" + build + "/lib/pe", "-lnvshmem_host", "-lcudart",
-                  "-Xlinker", "-rpath-link," + build + "/lib"};
-  if (shared_library) command.argv.insert(command.argv.end(), {"-shared", "-Xcompiler", "-fPIC"});
+  return (folder.path / name).string();
+}
+
+Result<std::string> compile(const std::string& key, Command command, const std::string& out) {
   command.timeout = std::chrono::minutes(5);
   const Result<Outcome> outcome = run_command(command);
   Result<std::string> result = out;
@@ -65,7 +65,32 @@ Result<std::string> compiled(const std::string& source, bool shared_library) {
   } else if (!outcome->ok()) {
     result = machine_error(outcome->standard_output + outcome->standard_error);
   }
-  return done.emplace(source, result).first->second;
+  return done().emplace(key, result).first->second;
+}
+
+}  // namespace
+
+Result<std::string> compiled(const std::string& source, bool shared_library) {
+  const auto it = done().find(source);
+  if (it != done().end()) return it->second;
+  const std::string out = output_path(source + (shared_library ? ".so" : ".exe"));
+  const std::string root(ECHOLO_SOURCE_DIR), build(ECHOLO_BINARY_DIR);
+  Command command;
+  command.argv = {nvcc(), "-std=c++17", "-gencode", "arch=compute_90a,code=compute_90a", "-lineinfo", "-cudart", "none",
+                  "--no-compress", "-Xcompiler", "-g", "-I" + root + "/include", "-I" + root + "/include/nvshmem",
+                  programs() + source, "-o", out, "-L" + build + "/lib/pe", "-lnvshmem_host", "-lcudart",
+                  "-Xlinker", "-rpath-link," + build + "/lib"};
+  if (shared_library) command.argv.insert(command.argv.end(), {"-shared", "-Xcompiler", "-fPIC"});
+  return compile(source, std::move(command), out);
+}
+
+Result<std::string> compiled_host(const std::string& source) {
+  const auto it = done().find(source);
+  if (it != done().end()) return it->second;
+  const std::string out = output_path(source + ".exe");
+  Command command;
+  command.argv = {"c++", "-std=c++20", "-O1", "-I" + std::string(ECHOLO_SOURCE_DIR) + "/src", programs() + source, "-o", out};
+  return compile(source, std::move(command), out);
 }
 
 JobSpec program_job(const std::string& executable, int world, std::vector<std::string> arguments) {

@@ -15,6 +15,8 @@ namespace echolo::runtime::test {
 std::string nvcc();
 // Path of the compiled program (once a test run), or the compiler's words in the error.
 Result<std::string> compiled(const std::string& source, bool shared_library = false);
+// The same with the host compiler, for programs that use no CUDA.
+Result<std::string> compiled_host(const std::string& source);
 JobSpec program_job(const std::string& executable, int world, std::vector<std::string> arguments);
 // The result without wall times, as JSON.
 std::string without_seconds(const JobResult& result);

@@ -1,8 +1,30 @@
 // Modules, kernels and launches.
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 #include "runtime/node/node.hpp"
 
 namespace echolo::runtime {
 namespace {
+
+// "_Z8ring_sumPKfPf" -> "ring_sum"
+std::string readable(const std::string& kernel) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, &status);
+  if (text == nullptr) return kernel;
+  std::string out = text;
+  std::free(text);
+  if (out.rfind("void ", 0) == 0) out.erase(0, 5);
+  // Cuts the parameters, not the template arguments or "(anonymous namespace)" before them.
+  int depth = 0;
+  for (std::size_t i = out.size(); i-- > 0;) {
+    if (out[i] == ')') ++depth;
+    if (out[i] == '(' && --depth == 0) return i == 0 ? out : out.substr(0, i);
+  }
+  return out;
+}
 
 constexpr std::uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535, kMaxBlockXY = 1024, kMaxBlockZ = 64;
 
@@ -147,7 +169,7 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
   request->params.assign(parameters.begin(), parameters.end());
   request->where = sites_.token(pe, thread.pending.header.frames);
 
-  Op op = make_op(pe, thread, "kernel " + request->kernel);
+  Op op = make_op(pe, thread, "kernel " + readable(request->kernel));
   op.attempt = [this, request, id = std::optional<vgpu::LaunchId>()](Op& self) mutable {
     if (!id) {
       vgpu::LaunchRequest now = *request;
