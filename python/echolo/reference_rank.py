@@ -241,7 +241,8 @@ class Rank:
             tensor = drawn[name]
             if list(tensor.shape) != info["shape"] or tensor.dtype != DTYPES[info["dtype"]]:
                 raise ReferenceFault(
-                    f"make_inputs() made '{name}' as {dtype_name(tensor.dtype)} {list(tensor.shape)} on rank {self.rank}, "
+                    f"make_inputs() made '{name}' as {dtype_name(tensor.dtype)} {list(tensor.shape)} "
+                    f"on rank {self.rank}, "
                     f"problem.toml declares {info['dtype']} {info['shape']}",
                     "",
                     path,
@@ -327,7 +328,8 @@ class Rank:
         if wide and tensor.dtype.is_floating_point and declared.is_floating_point:
             if self.request["strict_oracle"] and tensor.dtype != torch.float64:
                 raise ReferenceFault(
-                    f"float64 inputs give output '{name}' as {dtype_name(tensor.dtype)}, so there is no oracle in float64",
+                    f"float64 inputs give output '{name}' as {dtype_name(tensor.dtype)}, "
+                    "so there is no oracle in float64",
                     "take dtypes from the inputs, as in dtype=a.dtype, and convert nothing to a fixed type",
                     self.problem["reference"],
                     self._line(self.solution),

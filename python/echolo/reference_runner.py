@@ -89,21 +89,9 @@ class Run:
                 Rank(self.request, rank, self.progress, self.barrier).run(port, listen_fd)
                 code = 0
             except ReferenceFault as fault:
-                write_json(self._path(rank, "fault"), {**fault.as_dict(), "time": time.monotonic()})
+                self._tell(rank, fault.as_dict())
             except BaseException as error:
-                full = "".join(traceback.format_exception(error))
-                hint = "free some disk space" if "No space left" in str(error) else ""
-                write_json(
-                    self._path(rank, "fault"),
-                    {
-                        "kind": "machine",
-                        "message": f"the reference runner failed on rank {rank}: {error}\n{full}",
-                        "hint": hint,
-                        "file": "",
-                        "line": 0,
-                        "time": time.monotonic(),
-                    },
-                )
+                self._tell(rank, self._own_fault(rank, error))
             if code != 0:
                 # Leaving would make the other ranks fail for a reason that is not theirs.
                 self.progress.begin(rank, "failed")
@@ -112,6 +100,24 @@ class Run:
                 signal.pause()
         finally:
             os._exit(code)
+
+    def _own_fault(self, rank, error):
+        """What went wrong in the runner itself rather than in the person's code."""
+        fault = {"kind": "machine", "hint": "", "file": "", "line": 0}
+        if "No space left" in str(error):
+            return {
+                **fault,
+                "message": f"the disk is full: tensors of rank {rank} cannot be written to {self.scratch}",
+                "hint": "free some disk space, or give another folder with --store",
+            }
+        full = "".join(traceback.format_exception(error))
+        return {**fault, "message": f"the reference runner failed on rank {rank}: {error}\n{full}"}
+
+    def _tell(self, rank, fault):
+        try:
+            write_json(self._path(rank, "fault"), {**fault, "time": time.monotonic()})
+        except OSError:
+            pass  # the parent says so where a failed rank has left nothing
 
     def _n_threads(self):
         """One where it is enough, so that results do not depend on how many cores a machine has."""
@@ -158,8 +164,12 @@ class Run:
     def _faults(self, failed):
         faults = []
         for rank in failed:
-            with open(self._path(rank, "fault"), encoding="utf-8") as file:
-                faults.append((rank, json.load(file)))
+            try:
+                with open(self._path(rank, "fault"), encoding="utf-8") as file:
+                    faults.append((rank, json.load(file)))
+            except OSError:
+                untold = OSError("No space left on device") if _is_full(self.scratch) else OSError("it left no reason")
+                return self._own_fault(rank, untold)
         # A rank whose peer went away reports gloo's view of that; the first to fail knows the cause.
         first = min(faults, key=lambda entry: entry[1].pop("time"))[1]
         same = [rank for rank, fault in faults if fault["message"] == first["message"]]
@@ -226,6 +236,11 @@ class Run:
             if rank not in self.exited:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+
+
+def _is_full(directory):
+    state = os.statvfs(directory)
+    return state.f_bavail * state.f_frsize < 1 << 16 or (state.f_files > 0 and state.f_favail == 0)
 
 
 def _ranks(ranks):

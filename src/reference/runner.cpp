@@ -146,6 +146,11 @@ Result<Json> run_python(const std::string& script, const Json& request, std::chr
   if (outcome->signal != 0) how = "was killed by signal " + std::to_string(outcome->signal);
   if (outcome->timed_out) how = "did not end within " + std::to_string(limit.count() / 1000) + " s";
   const std::string said = tail(outcome->standard_error, 15);
+  if (said.find("No space left on device") != std::string::npos) {
+    return machine_error("the disk is full: results of the reference cannot be written to " +
+                             fs::path(result_path).parent_path().string(),
+                         "free some disk space, or give another folder with --store");
+  }
   return machine_error("the reference runner " + how + (said.empty() ? "" : "\n" + said));
 }
 
