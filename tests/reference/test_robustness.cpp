@@ -70,7 +70,7 @@ TEST(Robustness, CtrlCLeavesNothingHalfWritten) {
     const auto run = run_reference(*problem, request);
     ::_exit(!run.ok() && run.error().kind == ErrorKind::kInterrupted ? 130 : 1);
   }
-  for (int i = 0; i < 200 && n_scratch(cache.path()) == 0; ++i) ::usleep(10'000);
+  for (int i = 0; i < 2000 && n_scratch(cache.path()) == 0; ++i) ::usleep(10'000);
   EXPECT_EQ(n_scratch(cache.path()), 1);
   ::usleep(300'000);
   ::kill(child, SIGINT);
@@ -87,7 +87,7 @@ TEST(Robustness, WhatAKilledProcessLeftIsRemovedByTheNext) {
   const ReferenceRequest request = smoke(*problem, cache.path());
   const pid_t child = ::fork();
   if (child == 0) ::_exit(run_reference(*problem, request).ok() ? 0 : 1);
-  for (int i = 0; i < 200 && n_scratch(cache.path()) == 0; ++i) ::usleep(10'000);
+  for (int i = 0; i < 2000 && n_scratch(cache.path()) == 0; ++i) ::usleep(10'000);
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);

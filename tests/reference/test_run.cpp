@@ -149,7 +149,7 @@ TEST(Reference, AWholeChecksCasesTakeSeconds) {
   ASSERT_TRUE(run.ok()) << run.error().render();
   EXPECT_EQ(run->cases.size(), 54U);
   RecordProperty("seconds", std::to_string(run->seconds));
-  EXPECT_LT(run->seconds, 60) << "8 s on an idle machine";
+  EXPECT_LT(run->seconds, 120) << "8 s on an idle machine";
 }
 
 }  // namespace
