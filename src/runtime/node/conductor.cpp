@@ -17,14 +17,7 @@ namespace echolo::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
-// A host that makes no call for so long may be polling mapped memory: the device goes on without it.
-constexpr milliseconds kComputing{200};
-// Threads of a PE that sleep outside any call (join, a lock) do not hold up the others for longer than this.
-constexpr milliseconds kAsleep{5};
-// A PE whose other threads sleep while its calls can't be answered: not about to change its mind.
-constexpr milliseconds kStuckAsleep{500};
 constexpr std::uint64_t kQuantum = 100'000, kPollQuantum = 4'000;  // warp instructions
 // Polls answered "not ready" in a row, with a device that can't go on and memory that does not change.
 constexpr std::uint64_t kIdlePolls = 2000;
@@ -299,82 +292,6 @@ void Node::greet(int pe, HostThread& thread) {
   } else if (!write_reply(thread.socket.get(), answer.error, answer.flags, answer.payload, answer.fd)) {
     stop("crashed", "PE " + std::to_string(pe) + " does not read the node's reply");
   }
-}
-
-// Nothing more will come from this PE before something is answered. `*computing`: it may still act by itself.
-bool Node::quiet(PeState& pe, Clock::time_point now, bool* computing) const {
-  *computing = false;
-  const PeProcess& process = pe.process;
-  if (process.ended) return true;
-  if (process.ending) return false;
-  if (process.last_words) return process.last_words->seen + kAsleep < now;  // its end is a matter of moments
-  Clock::time_point since = process.started;
-  bool all_in_calls = !process.threads.empty();
-  for (const auto& [index, thread] : process.threads) {
-    since = std::max(since, thread->running_since);
-    if (!thread->in_call) all_in_calls = false;
-  }
-  if (all_in_calls) return true;
-  *computing = true;
-  if (process.process > 0 && now - since > kAsleep) {
-    int n_tasks = 0;
-    const bool asleep = all_asleep(process.process, &n_tasks);
-    if (asleep && n_tasks > 1) {
-      if (now - since > kStuckAsleep) *computing = false;
-      return true;
-    }
-  }
-  // Before its first call a process is starting up; the loader and the program's own preparations take their time.
-  return now - since > kComputing && !process.threads.empty();
-}
-
-bool Node::check_limits() {
-  const Clock::time_point now = Clock::now();
-  if (interrupt_flag().load()) {
-    stop("infra", "interrupted");
-    return false;
-  }
-  if (now - start_ > spec_.timeout) {
-    std::string where;
-    for (auto& pe : pes_) {
-      if (driver_ && !pe->process.ended && !driver_->phase(pe->process.pe).empty()) {
-        where += (where.empty() ? "; PE " : ", PE ") + std::to_string(pe->process.pe) + " is in " + driver_->phase(pe->process.pe);
-      }
-    }
-    stop("timeout", "the job did not end within " + std::to_string(spec_.timeout.count()) + " ms" + where);
-    return false;
-  }
-  for (auto& pe : pes_) {
-    PeProcess& process = pe->process;
-    if (process.ended) continue;
-    Clock::time_point since = process.started;
-    bool running = process.threads.empty();
-    for (const auto& [index, thread] : process.threads) {
-      since = std::max(since, thread->running_since);
-      if (!thread->in_call) running = true;
-    }
-    if (!running || now - since < spec_.host_timeout) continue;
-    int n_tasks = 0;
-    const bool in_calls = std::any_of(process.threads.begin(), process.threads.end(), [](const auto& entry) {
-      return entry.second->in_call && !entry.second->is_service;
-    });
-    if (in_calls && process.process > 0 && all_asleep(process.process, &n_tasks) && n_tasks > 1) continue;
-    // Asks the process where it is; its handler answers with a note, unless it is beyond that.
-    if (!process.asked_where && process.process > 0) {
-      process.asked_where = true;
-      ::kill(process.process, SIGXCPU);
-      for (int i = 0; i < 20 && !process.last_words; ++i) read_all_ready(20);
-      judge_last_words(process.pe);
-      if (stopped_) return false;
-    }
-    const std::string phase = driver_ && !driver_->phase(process.pe).empty() ? " in " + driver_->phase(process.pe) : "";
-    process.reported = true;
-    process.report.end = PeEnd::kTimeout;
-    process.report.detail = "makes no call for " + std::to_string(spec_.host_timeout.count()) + " ms" + phase;
-    stop("timeout", "PE " + std::to_string(process.pe) + " " + process.report.detail);
-    return false;
-  }
-  return true;
 }
 
 bool Node::wait_for_hosts() {

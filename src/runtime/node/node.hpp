@@ -87,7 +87,14 @@ class Node {
   bool still_stuck();
   void explain_stuck(bool livelock);
   bool read_all_ready(int timeout_ms);
+  // ---- watch.cpp ----
   bool quiet(PeState& pe, std::chrono::steady_clock::time_point now, bool* computing) const;
+  bool lost(PeProcess& process, std::chrono::steady_clock::time_point now) const;
+  bool may_poll(const PeState& pe) const;
+  std::chrono::steady_clock::time_point owes_since(const PeProcess& process, bool* owes) const;
+  std::chrono::milliseconds computed(PeProcess& process, std::chrono::steady_clock::time_point since) const;
+  bool check_limits();
+  // ---- conductor.cpp ----
   void greet(int pe, HostThread& thread);
   void take_note(int pe, const wire::RequestHeader& header, wire::Reader in, std::vector<std::uint8_t> bytes);
   void judge_last_words(int pe);
@@ -95,7 +102,6 @@ class Node {
   bool judge_ends();
   void report_dereference(int pe, std::uint64_t address, const vgpu::Frame& where);
   void pe_ended(int pe);
-  bool check_limits();
   void stop(std::string status, std::string message);
   JobResult finish();
 

@@ -229,6 +229,19 @@ bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<s
   return true;
 }
 
+std::chrono::milliseconds processor_time(pid_t process) {
+  const Result<std::string> stat = read_file("/proc/" + std::to_string(process) + "/stat");
+  if (!stat.ok()) return std::chrono::milliseconds(0);
+  const std::size_t paren = stat->rfind(')');
+  if (paren == std::string::npos) return std::chrono::milliseconds(0);
+  // After the name: state is field 3, utime field 14, stime field 15.
+  const std::vector<std::string> fields = split(std::string_view(*stat).substr(paren + 2), ' ');
+  if (fields.size() < 13) return std::chrono::milliseconds(0);
+  const unsigned long long ticks = std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10);
+  const long per_second = ::sysconf(_SC_CLK_TCK);
+  return std::chrono::milliseconds(ticks * 1000 / static_cast<unsigned long long>(per_second > 0 ? per_second : 100));
+}
+
 bool all_asleep(pid_t process, int* n_tasks) {
   *n_tasks = 0;
   const std::string folder = "/proc/" + std::to_string(process) + "/task";

@@ -92,6 +92,8 @@ struct PeProcess {
   int next_thread = 0;
   std::chrono::steady_clock::time_point started{};
 
+  std::chrono::steady_clock::time_point watched_since{};  // what watched_from was taken for
+  std::chrono::milliseconds watched_from{0};              // processor time used by then
   bool ending = false;                 // its main thread is gone
   bool ended = false;
   PeReport report;
@@ -126,6 +128,8 @@ Status start_pe(const LaunchPlan& plan, PeProcess& process);
 void reap(PeProcess& process, int* status);
 // Kills the process group and waits for the child, a second at most.
 void kill_pe(PeProcess& process);
+// Processor time of the process, all threads, user and system (/proc/PID/stat).
+std::chrono::milliseconds processor_time(pid_t process);
 // Is every task of the process asleep (/proc/PID/task/*/stat)? `n_tasks` how many there are.
 bool all_asleep(pid_t process, int* n_tasks);
 
