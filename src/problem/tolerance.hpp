@@ -70,9 +70,8 @@ OutputNoise merge_noise(const OutputNoise& a, const OutputNoise& b);
 // written".
 std::string describe(const Comparison& comparison, const TensorInfo& output);
 
-// Fills an output buffer with a pattern that arithmetic hardly ever makes: a NaN with a rare payload for
-// floating types, 0xa5 bytes otherwise. compare() counts elements that still hold it. bytes.size() is a
-// multiple of the type's.
-void poison(DType dtype, std::span<std::byte> bytes);
+// Fills an output buffer with what the virtual node's memory holds before anybody writes it. compare() counts elements
+// that still hold it.
+void poison(std::span<std::byte> bytes);
 
 }  // namespace echolo

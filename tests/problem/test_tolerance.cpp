@@ -134,7 +134,7 @@ TEST(Tolerance, F64IsNeverBitForBit) {
 TEST(Tolerance, FindsWhatWasNeverWritten) {
   for (const DType dtype : kAllDTypes) {
     std::vector<std::byte> bytes(dtype_bytes(dtype) * 4);
-    poison(dtype, bytes);
+    poison(bytes);
     const TensorView out{{"y", dtype, {2, 2}}, bytes};
     const DType wide = dtype_is_float(dtype) ? DType::kF64 : dtype;
     const std::vector<std::byte> zeros(dtype_bytes(wide) * 4);
