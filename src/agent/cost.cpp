@@ -5,8 +5,8 @@
 namespace echolo::agent {
 namespace {
 
-constexpr double kClockMhz = 1755;     // cycles a microsecond
-constexpr double kIssuePerCycle = 4;   // warp instructions a cycle: one a scheduler
+constexpr double kClockMhz = 1755;    // cycles a microsecond
+constexpr double kIssuePerCycle = 4;  // warp instructions a cycle: one a scheduler
 
 }  // namespace
 

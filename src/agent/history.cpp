@@ -46,11 +46,12 @@ json runs_json(const std::vector<store::RunInfo>& runs) {
 
 std::string render_runs(const std::vector<store::RunInfo>& runs) {
   if (runs.empty()) return "no runs yet; echolo optimize ag_gemm --world 4 makes one\n";
-  std::string out = fmt::format("{:<9} {:<12} {:<14} {:>5} {:>8}  {:<21} {}\n", "run", "status", "problem", "world",
-                                "judged", "created", "winner");
+  std::string out = fmt::format("{:<9} {:<12} {:<14} {:>5} {:>8}  {:<21} {}\n", "run", "status", "problem",
+                                "world", "judged", "created", "winner");
   for (const store::RunInfo& run : runs) {
-    out += fmt::format("{:<9} {:<12} {:<14} {:>5} {:>8}  {:<21} {}\n", run.id, run.status, run.problem, run.world,
-                       fmt::format("{}/{}", run.n_judged, run.n_iterations), run.created, winner_of(run.summary));
+    out += fmt::format("{:<9} {:<12} {:<14} {:>5} {:>8}  {:<21} {}\n", run.id, run.status, run.problem,
+                       run.world, fmt::format("{}/{}", run.n_judged, run.n_iterations), run.created,
+                       winner_of(run.summary));
   }
   return out;
 }
@@ -88,8 +89,8 @@ json to_json(const RunHistory& history) {
 
 std::string render(const RunHistory& history) {
   const store::RunInfo& run = history.info;
-  std::string out = fmt::format("run {}: {} of {} on {} PEs, {}\n  created {}{}\n", run.id, run.command, run.problem,
-                                run.world, run.status, run.created,
+  std::string out = fmt::format("run {}: {} of {} on {} PEs, {}\n  created {}{}\n", run.id, run.command,
+                                run.problem, run.world, run.status, run.created,
                                 run.finished.empty() ? "" : ", finished " + run.finished);
   const std::string winner = winner_of(run.summary);
   if (!winner.empty()) out += "  winner: " + winner + "\n";
@@ -99,7 +100,8 @@ std::string render(const RunHistory& history) {
   }
   out += "events\n";
   for (const store::Event& one : history.events) out += fmt::format("  {} {}\n", one.time, one.kind);
-  if (run.status == "interrupted" || run.status == "stopped") out += "next: " + judge::echolo_command() + " runs resume " + run.id + "\n";
+  if (run.status == "interrupted" || run.status == "stopped")
+    out += "next: " + judge::echolo_command() + " runs resume " + run.id + "\n";
   return out;
 }
 

@@ -24,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
 Error interrupted(const std::string& run) {
-  Error error = machine_error("interrupted", "echolo runs resume " + run + " goes on without repeating what is judged");
+  Error error =
+      machine_error("interrupted", "echolo runs resume " + run + " goes on without repeating what is judged");
   error.kind = ErrorKind::kInterrupted;
   return error;
 }
@@ -113,14 +114,16 @@ class Run {
     }
     report_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const char* outcome = report_.winner ? "done" : "failed";
-    if (Status finished = store_.finish_run(run, outcome, to_json(report_).dump()); !finished) return finished.error();
+    if (Status finished = store_.finish_run(run, outcome, to_json(report_).dump()); !finished)
+      return finished.error();
     return std::move(report_);
   }
 
  private:
   void add(judge::Candidate candidate, Attempt attempt) {
-    const bool known = std::any_of(candidates_.begin(), candidates_.end(),
-                                   [&](const judge::Candidate& other) { return other.hash == candidate.hash; });
+    const bool known =
+        std::any_of(candidates_.begin(), candidates_.end(),
+                    [&](const judge::Candidate& other) { return other.hash == candidate.hash; });
     if (known) return;
     attempt.label = candidate.label;
     attempt.candidate = candidate.hash;
@@ -143,7 +146,8 @@ class Run {
         continue;
       }
       attempt.iteration = ++last;
-      json detail = {{"iteration", attempt.iteration}, {"knobs", knobs_json(attempt.knobs)}, {"source", attempt.source}};
+      json detail = {
+          {"iteration", attempt.iteration}, {"knobs", knobs_json(attempt.knobs)}, {"source", attempt.source}};
       if (attempt.has_cost) {
         detail["estimate"] = {{"provenance", "modelled"},
                               {"us", attempt.cost.microseconds},
@@ -152,7 +156,8 @@ class Run {
                               {"issue_slots", attempt.cost.issue_slots},
                               {"waits", attempt.cost.waits}};
       }
-      const store::Iteration iteration{attempt.iteration, attempt.candidate, attempt.label, detail.dump(), "proposed", ""};
+      const store::Iteration iteration{attempt.iteration, attempt.candidate, attempt.label,
+                                       detail.dump(),     "proposed",        ""};
       if (Status added = store_.add_iteration(report_.run, iteration); !added) return added;
     }
     return {};
@@ -185,16 +190,18 @@ class Run {
     check.n_parallel = std::max(1, cores / at_once);
     std::atomic<std::size_t> n_done{0};
     // A candidate that fails is an outcome, not an end: every job counts as good.
-    const Result<std::size_t> all = judge::run_until_bad(candidates_.size(), at_once, [&](std::size_t i) -> Result<bool> {
-      if (Status judged = judge_one(i, check); !judged) return judged.error();
-      const Attempt& attempt = report_.attempts[i];
-      std::string line = "#" + std::to_string(attempt.iteration) + " " + attempt.label + ": " + attempt.status;
-      if (attempt.status == "correct") line += ", modelled " + format_us(attempt.modelled_us);
-      if (attempt.reused) line += " (judged before)";
-      progress_.note(line);
-      progress_.advance(++n_done, candidates_.size(), attempt.label);
-      return true;
-    });
+    const Result<std::size_t> all =
+        judge::run_until_bad(candidates_.size(), at_once, [&](std::size_t i) -> Result<bool> {
+          if (Status judged = judge_one(i, check); !judged) return judged.error();
+          const Attempt& attempt = report_.attempts[i];
+          std::string line =
+              "#" + std::to_string(attempt.iteration) + " " + attempt.label + ": " + attempt.status;
+          if (attempt.status == "correct") line += ", modelled " + format_us(attempt.modelled_us);
+          if (attempt.reused) line += " (judged before)";
+          progress_.note(line);
+          progress_.advance(++n_done, candidates_.size(), attempt.label);
+          return true;
+        });
     return all ? Status() : Status(all.error());
   }
 
@@ -221,13 +228,15 @@ class Run {
     judge::Progress silent;
     Result<judge::Verdict> verdict = judge::check_candidate(problem_, candidates_[i], check, silent);
     if (!verdict) return verdict.error();
-    if (verdict->status == "infra") return machine_error(verdict->message, "echolo doctor says what is missing");
+    if (verdict->status == "infra")
+      return machine_error(verdict->message, "echolo doctor says what is missing");
     const json document = judge::to_json(*verdict);
     take_verdict(document, attempt);
     Result<std::string> artifact = store_.put_artifact(document.dump(1));
     if (!artifact) return artifact.error();
     attempt.verdict = *artifact;
-    return store_.record_verdict(report_.run, attempt.iteration, *key, attempt.candidate, attempt.status, *artifact);
+    return store_.record_verdict(report_.run, attempt.iteration, *key, attempt.candidate, attempt.status,
+                                 *artifact);
   }
 
   bool take_verdict(const json& verdict, Attempt& attempt) const {
@@ -258,7 +267,8 @@ class Run {
       if (!verdict) return verdict.error();
       const double in_run = attempt.modelled_us;
       if (!take_verdict(*verdict, attempt) || attempt.status != "correct") {
-        attempt.message = "correct in the run, but not when checked again in a clean process: " + attempt.message;
+        attempt.message =
+            "correct in the run, but not when checked again in a clean process: " + attempt.message;
         continue;
       }
       report_.winner = i;
@@ -266,8 +276,8 @@ class Run {
       report_.winner_evidence = std::to_string(verdict->at("checks").size()) +
                                 " comparisons with the oracle within tolerance, no finding";
       if (!verdict->at("findings").empty()) report_.winner_evidence += " but leaks";
-      report_.winner_evidence += "; checked again in a clean process, modelled " + format_us(in_run) + " in the run and " +
-                                 format_us(attempt.modelled_us) + " there";
+      report_.winner_evidence += "; checked again in a clean process, modelled " + format_us(in_run) +
+                                 " in the run and " + format_us(attempt.modelled_us) + " there";
       return {};
     }
     return {};
@@ -278,13 +288,30 @@ class Run {
     if (!binaries) return binaries.error();
     const judge::CheckOptions& check = options_.check;
     Command command;
-    command.argv = {*binaries + "/echolo", "check", problem_.directory, attempt.source, "--json", "--store",
-                    store_.directory(), "--world", std::to_string(plan_.world), "--dtype", report_.dtype, "--seeds",
-                    std::to_string(check.n_seeds), "--seed", std::to_string(check.seed), "--schedules",
-                    std::to_string(check.n_schedules), "--fabric", check.fabric, "--timeout",
+    command.argv = {*binaries + "/echolo",
+                    "check",
+                    problem_.directory,
+                    attempt.source,
+                    "--json",
+                    "--store",
+                    store_.directory(),
+                    "--world",
+                    std::to_string(plan_.world),
+                    "--dtype",
+                    report_.dtype,
+                    "--seeds",
+                    std::to_string(check.n_seeds),
+                    "--seed",
+                    std::to_string(check.seed),
+                    "--schedules",
+                    std::to_string(check.n_schedules),
+                    "--fabric",
+                    check.fabric,
+                    "--timeout",
                     std::to_string((check.timeout.count() + 999) / 1000)};
     for (const std::string& size : check.sizes) command.argv.insert(command.argv.end(), {"--size", size});
-    for (const std::string& setting : check.settings) command.argv.insert(command.argv.end(), {"--set", setting});
+    for (const std::string& setting : check.settings)
+      command.argv.insert(command.argv.end(), {"--set", setting});
     for (const judge::KnobValue& knob : attempt.knobs) {
       command.argv.insert(command.argv.end(), {"--knob", knob.name + "=" + std::to_string(knob.value)});
     }
@@ -319,7 +346,8 @@ Result<OptimizeReport> optimize(const Problem& problem, const OptimizeOptions& o
   OptimizeOptions recorded = options;
   recorded.check.world = run.world();
   std::error_code code;
-  if (std::filesystem::exists(options.start, code)) recorded.start = std::filesystem::absolute(options.start).string();
+  if (std::filesystem::exists(options.start, code))
+    recorded.start = std::filesystem::absolute(options.start).string();
   const Result<Problem> of_suite = find_problem(problem.name);
   const bool by_name = of_suite && of_suite->directory == problem.directory;
   Result<store::OpenRun> open = store.create_run(

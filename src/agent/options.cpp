@@ -6,18 +6,11 @@ namespace echolo::agent {
 
 std::string options_to_text(const OptimizeOptions& options) {
   const judge::CheckOptions& check = options.check;
-  const nlohmann::json out = {{"proposer", options.proposer},
-                              {"start", options.start},
-                              {"budget", options.budget},
-                              {"world", check.world},
-                              {"dtype", check.dtype},
-                              {"sizes", check.sizes},
-                              {"settings", check.settings},
-                              {"seeds", check.n_seeds},
-                              {"seed", check.seed},
-                              {"schedules", check.n_schedules},
-                              {"fabric", check.fabric},
-                              {"timeout_ms", check.timeout.count()}};
+  const nlohmann::json out = {
+      {"proposer", options.proposer},   {"start", options.start}, {"budget", options.budget},
+      {"world", check.world},           {"dtype", check.dtype},   {"sizes", check.sizes},
+      {"settings", check.settings},     {"seeds", check.n_seeds}, {"seed", check.seed},
+      {"schedules", check.n_schedules}, {"fabric", check.fabric}, {"timeout_ms", check.timeout.count()}};
   return out.dump();
 }
 

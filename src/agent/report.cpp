@@ -59,8 +59,10 @@ std::string why_fell(const Attempt& attempt, const OptimizeReport& report) {
 }
 
 std::string check_command(const OptimizeReport& report, const Attempt& attempt) {
-  std::string out = fmt::format("{} check {} {} --world {}", judge::echolo_command(), report.problem, attempt.source, report.world);
-  for (const judge::KnobValue& knob : attempt.knobs) out += fmt::format(" --knob {}={}", knob.name, knob.value);
+  std::string out = fmt::format("{} check {} {} --world {}", judge::echolo_command(), report.problem,
+                                attempt.source, report.world);
+  for (const judge::KnobValue& knob : attempt.knobs)
+    out += fmt::format(" --knob {}={}", knob.name, knob.value);
   return out;
 }
 
@@ -93,27 +95,31 @@ json to_json(const OptimizeReport& report) {
 
 std::string render(const OptimizeReport& report, bool colour) {
   std::string out;
-  const auto paint = [&](const char* code, const std::string& text) { return colour ? code + text + kPlain : text; };
+  const auto paint = [&](const char* code, const std::string& text) {
+    return colour ? code + text + kPlain : text;
+  };
   if (report.winner) {
     const Attempt& best = report.attempts[*report.winner];
     out += paint(kGreen, "winner") + ": " + best.label + "\n";
-    out += fmt::format("  for {}, {} PEs, {}, virtual node ({})\n", report.problem, report.world, report.dtype,
-                       report.fabric);
-    out += fmt::format("  evidence: {} jobs (sizes x seeds x schedules); {}\n", report.n_jobs, report.winner_evidence);
-    out += fmt::format("  modelled: {:.2f} us a call at {} ({}); a model's time, not a measurement\n", best.modelled_us,
-                       report.target.name, params_text(report.target.params));
+    out += fmt::format("  for {}, {} PEs, {}, virtual node ({})\n", report.problem, report.world,
+                       report.dtype, report.fabric);
+    out += fmt::format("  evidence: {} jobs (sizes x seeds x schedules); {}\n", report.n_jobs,
+                       report.winner_evidence);
+    out += fmt::format("  modelled: {:.2f} us a call at {} ({}); a model's time, not a measurement\n",
+                       best.modelled_us, report.target.name, params_text(report.target.params));
   } else {
-    out += paint(kRed, "no winner") + fmt::format(": nothing correct was found for {} on {} PEs\n", report.problem,
-                                                  report.world);
+    out += paint(kRed, "no winner") +
+           fmt::format(": nothing correct was found for {} on {} PEs\n", report.problem, report.world);
   }
-  out += fmt::format("tried ({} settings, {} break a constraint, {} judged; times are modelled)\n", report.n_settings,
-                     report.n_dropped, report.attempts.size());
+  out += fmt::format("tried ({} settings, {} break a constraint, {} judged; times are modelled)\n",
+                     report.n_settings, report.n_dropped, report.attempts.size());
   out += fmt::format("  {:>3} {:>10} {:>10}  {}\n", "#", "estimate", "node", "candidate");
   for (const Attempt& attempt : report.attempts) {
     const std::string estimate = attempt.has_cost ? fmt::format("{:.2f} us", attempt.cost.microseconds) : "-";
-    const std::string node = attempt.status == "correct" ? fmt::format("{:.2f} us", attempt.modelled_us) : "-";
-    out += fmt::format("  {:>3} {:>10} {:>10}  {}\n{:>28}{}\n", attempt.iteration, estimate, node, attempt.label, "",
-                       why_fell(attempt, report));
+    const std::string node =
+        attempt.status == "correct" ? fmt::format("{:.2f} us", attempt.modelled_us) : "-";
+    out += fmt::format("  {:>3} {:>10} {:>10}  {}\n{:>28}{}\n", attempt.iteration, estimate, node,
+                       attempt.label, "", why_fell(attempt, report));
   }
   out += fmt::format("run {} took {:.1f} s\nnext:\n", report.run, report.seconds);
   if (report.winner) out += "  " + check_command(report, report.attempts[*report.winner]) + "\n";

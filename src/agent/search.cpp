@@ -52,12 +52,14 @@ Status enumerate(const judge::KernelLibrary& library, const judge::CheckPlan& pl
 
 }  // namespace
 
-Result<Proposals> search_proposals(const Problem& problem, const judge::CheckPlan& plan, const std::string& fabric) {
+Result<Proposals> search_proposals(const Problem& problem, const judge::CheckPlan& plan,
+                                   const std::string& fabric) {
   Result<std::vector<judge::KernelLibrary>> libraries = judge::kernel_library(problem.name);
   if (!libraries) return libraries.error();
   Proposals out;
   for (const judge::KernelLibrary& library : *libraries) {
-    if (!holds(library.worlds, plan.world) || !holds(library.dtypes, plan.dtype) || !holds(library.fabrics, fabric)) {
+    if (!holds(library.worlds, plan.world) || !holds(library.dtypes, plan.dtype) ||
+        !holds(library.fabrics, fabric)) {
       continue;
     }
     if (Status status = enumerate(library, plan, fabric, out); !status) return status.error();

@@ -35,13 +35,16 @@ int run(const Session& session, const Arguments& given) {
 }  // namespace
 
 void add_check(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("check", "Screen, compile and check a candidate on the virtual node");
+  CLI::App* command =
+      app.add_subcommand("check", "Screen, compile and check a candidate on the virtual node");
   const auto given = std::make_shared<Arguments>();
   add_common_options(*command, session);
   add_check_options(*command, given->flags);
   command->add_option("PROBLEM", given->problem, "A problem's name or directory")->required();
   command->add_option("CANDIDATE", given->candidate, "A .cu file or a kernel directory")->required();
-  command->add_option("--knob", given->knobs, "NAME=VALUE: a knob of the kernel; may be given several times")->take_all()->allow_extra_args(false);
+  command->add_option("--knob", given->knobs, "NAME=VALUE: a knob of the kernel; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_flag("--verbose", session.verbose, "Every wrong comparison and the whole log");
   command->callback(
       [&session, given] { session.chosen = [&session, given] { return run(session, *given); }; });

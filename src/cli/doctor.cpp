@@ -9,7 +9,8 @@
 namespace echolo::cli {
 
 void add_doctor(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("doctor", "What this machine has and lacks, and the command that mends it");
+  CLI::App* command =
+      app.add_subcommand("doctor", "What this machine has and lacks, and the command that mends it");
   add_common_options(*command, session);
   command->callback([&session] {
     session.chosen = [&session] {

@@ -12,7 +12,9 @@ void add_one(CLI::App& parent, Session& session, const std::string& name, const 
   command->prefix_command();
   command->group("Not built yet");
   command->callback([&session, full] {
-    session.chosen = [&session, full] { return session.fail(usage_error("echolo " + full + " is not built yet")); };
+    session.chosen = [&session, full] {
+      return session.fail(usage_error("echolo " + full + " is not built yet"));
+    };
   });
 }
 
@@ -23,8 +25,8 @@ void add_later(CLI::App& app, Session& session) {
     add_one(app, session, name, name);
   }
   CLI::App* runs = app.get_subcommand("runs");
-  for (const char* name : {"pause", "nudge", "ban", "pin", "fork", "edit", "approve", "reject", "set", "compare", "export",
-                           "import"}) {
+  for (const char* name : {"pause", "nudge", "ban", "pin", "fork", "edit", "approve", "reject", "set",
+                           "compare", "export", "import"}) {
     add_one(*runs, session, name, std::string("runs ") + name);
   }
 }

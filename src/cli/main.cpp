@@ -45,7 +45,9 @@ int bad_usage(const CLI::App& app, const CLI::ParseError& fault) {
       const std::string word = words.front().substr(0, words.front().find('='));
       const bool option = word.starts_with('-');
       const bool commands = !option && !command.get_subcommands([](const CLI::App*) { return true; }).empty();
-      message = std::string(option ? "unknown option " : commands ? "unknown command " : "unexpected argument ") +
+      message = std::string(option     ? "unknown option "
+                            : commands ? "unknown command "
+                                       : "unexpected argument ") +
                 echolo::printable(word);
       hint = suggestion(command, word);
     }
@@ -68,8 +70,9 @@ int run(int argc, char** argv) {
   session.colour_out = ::isatty(STDOUT_FILENO) != 0 && !no_colour;
   session.colour_err = ::isatty(STDERR_FILENO) != 0 && !no_colour;
 
-  CLI::App app("EcholoKernel: turns a torch.distributed program into a fused multi-GPU kernel and proves it right",
-               "echolo");
+  CLI::App app(
+      "EcholoKernel: turns a torch.distributed program into a fused multi-GPU kernel and proves it right",
+      "echolo");
   app.set_version_flag("--version", ECHOLO_VERSION);
   app.require_subcommand(1);
   echolo::cli::add_common_options(app, session);
@@ -93,7 +96,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& fault) {
     return bad_usage(app, fault);
   }
-  return session.chosen ? session.chosen() : session.fail(echolo::usage_error("give a command", "echolo --help"));
+  return session.chosen ? session.chosen()
+                        : session.fail(echolo::usage_error("give a command", "echolo --help"));
 }
 
 }  // namespace

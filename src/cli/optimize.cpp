@@ -43,20 +43,24 @@ int run(const Session& session, const Arguments& given) {
     if (session.json) documents.push_back(agent::to_json(*report));
     text += agent::render(*report, session.colour_out);
   }
-  if (session.json) text = (given.all ? nlohmann::json{{"runs", documents}} : documents.front()).dump(2) + "\n";
+  if (session.json)
+    text = (given.all ? nlohmann::json{{"runs", documents}} : documents.front()).dump(2) + "\n";
   return session.print(text, all_won ? kGood : kNo);
 }
 
 }  // namespace
 
 void add_optimize(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("optimize", "Propose, judge, repeat; prints the winner and its evidence");
+  CLI::App* command =
+      app.add_subcommand("optimize", "Propose, judge, repeat; prints the winner and its evidence");
   const auto given = std::make_shared<Arguments>();
   add_common_options(*command, session);
   add_check_options(*command, given->flags);
   command->add_option("PROBLEM", given->problem, "A problem's name or directory");
-  command->add_option("--proposer", given->options.proposer, "Who proposes: search (the kernel library's knobs)");
-  command->add_option("--start", given->options.start, "A candidate to judge first: a .cu file or a kernel directory");
+  command->add_option("--proposer", given->options.proposer,
+                      "Who proposes: search (the kernel library's knobs)");
+  command->add_option("--start", given->options.start,
+                      "A candidate to judge first: a .cu file or a kernel directory");
   command->add_option("--budget", given->options.budget, "How many proposals are judged (default: 4)");
   command->add_flag("--all", given->all, "Every problem of the suite");
   command->callback(

@@ -17,7 +17,8 @@ int list(const Session& session) {
   std::string text;
   for (const Problem& problem : *suite) {
     all.push_back(to_json(problem));
-    text += problem.name + std::string(problem.name.size() < 16 ? 16 - problem.name.size() : 1, ' ') + problem.summary + "\n";
+    text += problem.name + std::string(problem.name.size() < 16 ? 16 - problem.name.size() : 1, ' ') +
+            problem.summary + "\n";
   }
   return session.print(session.json ? nlohmann::json{{"problems", all}}.dump(2) + "\n" : text);
 }
@@ -60,7 +61,8 @@ int make(const Session& session, const std::string& directory, const std::string
 }  // namespace
 
 void add_problems(CLI::App& app, Session& session) {
-  CLI::App* problems = app.add_subcommand("problems", "The problem suite; make and examine problems of your own");
+  CLI::App* problems =
+      app.add_subcommand("problems", "The problem suite; make and examine problems of your own");
   add_common_options(*problems, session);
   problems->require_subcommand(0, 1);
   problems->callback([&session, problems] {
@@ -71,23 +73,28 @@ void add_problems(CLI::App& app, Session& session) {
   list_command->callback([&session] { session.chosen = [&session] { return list(session); }; });
 
   const auto name = std::make_shared<std::string>();
-  CLI::App* show_command = problems->add_subcommand("show", "One problem: parameters, sizes, inputs and outputs");
+  CLI::App* show_command =
+      problems->add_subcommand("show", "One problem: parameters, sizes, inputs and outputs");
   add_common_options(*show_command, session);
   show_command->add_option("NAME", *name, "A problem's name or directory")->required();
-  show_command->callback([&session, name] { session.chosen = [&session, name] { return show(session, *name); }; });
+  show_command->callback(
+      [&session, name] { session.chosen = [&session, name] { return show(session, *name); }; });
 
   const auto from = std::make_shared<std::string>();
-  CLI::App* new_command = problems->add_subcommand("new", "Write a problem's skeleton that already passes lint");
+  CLI::App* new_command =
+      problems->add_subcommand("new", "Write a problem's skeleton that already passes lint");
   add_common_options(*new_command, session);
   new_command->add_option("DIR", *name, "The directory to make")->required();
   new_command->add_option("--from", *from, "script.py:function: start from a function of your own script");
-  new_command->callback(
-      [&session, name, from] { session.chosen = [&session, name, from] { return make(session, *name, *from); }; });
+  new_command->callback([&session, name, from] {
+    session.chosen = [&session, name, from] { return make(session, *name, *from); };
+  });
 
   CLI::App* lint_command = problems->add_subcommand("lint", "Say what is wrong with a problem");
   add_common_options(*lint_command, session);
   lint_command->add_option("DIR", *name, "The problem's directory")->required();
-  lint_command->callback([&session, name] { session.chosen = [&session, name] { return lint(session, *name); }; });
+  lint_command->callback(
+      [&session, name] { session.chosen = [&session, name] { return lint(session, *name); }; });
 }
 
 }  // namespace echolo::cli

@@ -24,7 +24,8 @@ int run(const Session& session, const std::string& name, const CheckFlags& flags
   request.world = plan->world;
   request.cache_directory = wanted.reference_cache;
   request.limit = wanted.timeout;
-  for (const judge::PlannedSize& size : plan->sizes) request.cases.push_back({size.params, plan->dtype, wanted.seed, 0});
+  for (const judge::PlannedSize& size : plan->sizes)
+    request.cases.push_back({size.params, plan->dtype, wanted.seed, 0});
   const auto progress = session.progress();
   progress->stage("reference", problem->name + " in PyTorch");
   Result<ReferenceRun> done = run_reference(*problem, request);
@@ -35,7 +36,8 @@ int run(const Session& session, const std::string& name, const CheckFlags& flags
 }  // namespace
 
 void add_reference(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("reference", "Run a problem's reference with PyTorch and show what it does");
+  CLI::App* command =
+      app.add_subcommand("reference", "Run a problem's reference with PyTorch and show what it does");
   const auto problem = std::make_shared<std::string>();
   const auto flags = std::make_shared<CheckFlags>();
   add_common_options(*command, session);

@@ -41,7 +41,8 @@ int stop(const Session& session, const std::string& id) {
   Result<store::Store> store = session.open_store();
   if (!store) return session.fail(store.error());
   if (Status stopped = store.value().stop_run(id); !stopped) return session.fail(stopped.error());
-  return session.print(session.json ? nlohmann::json{{"stopped", id}}.dump() + "\n" : "asked run " + id + " to stop\n");
+  return session.print(session.json ? nlohmann::json{{"stopped", id}}.dump() + "\n"
+                                    : "asked run " + id + " to stop\n");
 }
 
 }  // namespace
@@ -68,7 +69,9 @@ void add_runs(CLI::App& app, Session& session) {
     CLI::App* command = runs->add_subcommand(verb.name, verb.about);
     add_common_options(*command, session);
     command->add_option("RUN", *id, "A run's id or its beginning")->required();
-    command->callback([&session, id, act = verb.act] { session.chosen = [&session, id, act] { return act(session, *id); }; });
+    command->callback([&session, id, act = verb.act] {
+      session.chosen = [&session, id, act] { return act(session, *id); };
+    });
   }
 }
 

@@ -36,14 +36,16 @@ int run(const Session& session, Arguments given) {
 }  // namespace
 
 void add_sanitize(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("sanitize", "Run a whole CUDA + NVSHMEM program on the virtual node");
+  CLI::App* command =
+      app.add_subcommand("sanitize", "Run a whole CUDA + NVSHMEM program on the virtual node");
   const auto given = std::make_shared<Arguments>();
   judge::SanitizeOptions& options = given->options;
   add_common_options(*command, session);
   command->add_option("-n,--world", options.world, "Number of PEs (default: 2)");
   command->add_option("--seed", options.seed, "The first seed (default: 1)");
   command->add_option("--seeds", options.n_seeds, "How many seeds (default: 1)");
-  command->add_option("--schedules", options.n_schedules, "How many schedules: one fair, the others random (default: 1)");
+  command->add_option("--schedules", options.n_schedules,
+                      "How many schedules: one fair, the others random (default: 1)");
   command->add_option("--fabric", options.fabric, "nvlink or rdma (default: nvlink)");
   command->add_option("--timeout", given->timeout_s, "Seconds that one run may take (default: 60)");
   command->add_flag("--verbose", session.verbose, "The whole log");

@@ -22,8 +22,8 @@ inline constexpr int kGood = 0, kNo = 1, kBadUsage = 2, kMachineFault = 3, kInte
 struct Session {
   bool json = false;
   bool verbose = false;
-  std::string store_directory;       // empty: the default one
-  std::function<int()> chosen;       // set by the command that was given
+  std::string store_directory;  // empty: the default one
+  std::function<int()> chosen;  // set by the command that was given
 
   bool colour_out = false;  // standard output is a terminal that wants colour
   bool colour_err = false;
@@ -46,7 +46,8 @@ struct CheckFlags {
 };
 void add_common_options(CLI::App& command, Session& session);
 void add_check_options(CLI::App& command, CheckFlags& flags);
-// The flags as the judge wants them, with the store's folders. Errors: --curve and the like, whose time has not come.
+// The flags as the judge wants them, with the store's folders. Errors: --curve and the like, whose time has
+// not come.
 Result<judge::CheckOptions> check_options(const CheckFlags& flags, store::Store& store);
 
 int exit_code_of(const Error& error);

@@ -9,8 +9,8 @@
 namespace echolo::judge {
 namespace {
 
-constexpr std::array kParenthesised = {"alignas", "__align__", "__attribute__", "__launch_bounds__", "decltype",
-                                       "noexcept"};
+constexpr std::array kParenthesised = {"alignas",           "__align__", "__attribute__",
+                                       "__launch_bounds__", "decltype",  "noexcept"};
 
 // A branch of an #if group; `group` and `branch` together name it.
 struct Condition {
@@ -40,7 +40,7 @@ struct Scope {
 
 struct State {
   std::vector<Scope> scopes;
-  std::vector<char> brackets;  // '(', '[' and '{' that are open
+  std::vector<char> brackets;   // '(', '[' and '{' that are open
   std::size_t declaration = 0;  // index of the first token of the current declaration
 };
 
@@ -205,7 +205,8 @@ class Scanner {
                   token.text == "enum";
       if (token.text == "__device__" || token.text == "__global__" ||
           macros_.device_qualifiers.contains(token.text)) {
-        if (!device || conditions_of_[i].size() < scope.qualified_in.size()) scope.qualified_in = conditions_of_[i];
+        if (!device || conditions_of_[i].size() < scope.qualified_in.size())
+          scope.qualified_in = conditions_of_[i];
         device = true;
       }
     }
@@ -240,7 +241,8 @@ class Scanner {
 
 }  // namespace
 
-std::string host_assembly(const std::vector<Token>& tokens, const MacroTable& macros, const std::string& name) {
+std::string host_assembly(const std::vector<Token>& tokens, const MacroTable& macros,
+                          const std::string& name) {
   return Scanner(tokens, macros, name).run();
 }
 

@@ -37,7 +37,8 @@ Result<Candidate> file_candidate(const std::string& path, const std::vector<std:
     knob.name = setting.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : setting.substr(equals + 1);
     const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), knob.value);
-    if (!is_knob_name(knob.name) || value.empty() || code != std::errc() || end != value.data() + value.size()) {
+    if (!is_knob_name(knob.name) || value.empty() || code != std::errc() ||
+        end != value.data() + value.size()) {
       return usage_error("'" + setting + "' is not of the form KNOB=VALUE with a whole number");
     }
     out.knobs.push_back(std::move(knob));

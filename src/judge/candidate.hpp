@@ -11,7 +11,7 @@
 namespace echolo::judge {
 
 struct Candidate {
-  std::string path;   // of the source, as messages show it
+  std::string path;  // of the source, as messages show it
   std::string text;
   Knobs knobs;
   std::string label;  // for people: "ag_gemm TILE_M=64 TILE_N=32", or the path

@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -36,7 +38,11 @@ class Check {
  public:
   Check(const Problem& problem, const Candidate& candidate, const CheckOptions& options, CheckPlan plan,
         Progress& progress)
-      : problem_(problem), candidate_(candidate), options_(options), plan_(std::move(plan)), progress_(progress) {}
+      : problem_(problem),
+        candidate_(candidate),
+        options_(options),
+        plan_(std::move(plan)),
+        progress_(progress) {}
 
   Result<Verdict> run() {
     verdict_.problem = problem_.name;
@@ -77,7 +83,7 @@ class Check {
     const auto start = Clock::now();
     Result<Toolchain> toolchain = find_toolchain();
     if (!toolchain) return toolchain.error();
-    request_ = {SourceKind::kCandidate, candidate_.path, candidate_.text, candidate_.knobs, "",
+    request_ = {SourceKind::kCandidate, candidate_.path,         candidate_.text, candidate_.knobs, "",
                 options_.compile_cache, CompileRequest{}.timeout};
     Result<CompileResult> compiled = compile(request_, *toolchain);
     if (!compiled) return compiled.error();
@@ -141,8 +147,8 @@ class Check {
           outcomes[i] = std::move(*outcome);
           const PlannedJob& job = jobs[i];
           progress_.advance(++n_done, jobs.size(),
-                            plan_.sizes[job.size].name + ", seed " + std::to_string(plan_.seeds[job.seed]) + ", " +
-                                plan_.schedules[job.schedule].policy + ": " + outcomes[i].status);
+                            plan_.sizes[job.size].name + ", seed " + std::to_string(plan_.seeds[job.seed]) +
+                                ", " + plan_.schedules[job.schedule].policy + ": " + outcomes[i].status);
           return outcomes[i].status == "correct";
         });
     if (!first_bad) return first_bad.error();
@@ -175,7 +181,8 @@ class Check {
     for (const TensorInfo& input : cases.front()->ranks.front().inputs) job.inputs.push_back(input.name);
     for (const RankResult& rank : cases.front()->ranks) {
       std::vector<runtime::OutputSpec> wanted;
-      for (const TensorInfo& output : rank.outputs) wanted.push_back({output.name, output.dtype, output.shape});
+      for (const TensorInfo& output : rank.outputs)
+        wanted.push_back({output.name, output.dtype, output.shape});
       job.outputs.push_back(std::move(wanted));
     }
     for (std::size_t k = 0; k < cases.size(); ++k) {
@@ -214,18 +221,19 @@ class Check {
 
   void absorb(const PlannedJob& job, JobOutcome outcome) {
     for (JudgedFinding& judged : outcome.findings) {
-      const auto known = std::find_if(verdict_.findings.begin(), verdict_.findings.end(), [&](const JudgedFinding& old) {
-        return old.finding.id == judged.finding.id && old.finding.kind == judged.finding.kind;
-      });
+      const auto known =
+          std::find_if(verdict_.findings.begin(), verdict_.findings.end(), [&](const JudgedFinding& old) {
+            return old.finding.id == judged.finding.id && old.finding.kind == judged.finding.kind;
+          });
       if (known == verdict_.findings.end()) {
         verdict_.findings.push_back(std::move(judged));
       } else {
         known->finding.count += judged.finding.count;
       }
     }
-    std::stable_partition(verdict_.findings.begin(), verdict_.findings.end(), [](const JudgedFinding& judged) {
-      return judged.finding.kind != vgpu::FindingKind::kLeak;
-    });
+    std::stable_partition(
+        verdict_.findings.begin(), verdict_.findings.end(),
+        [](const JudgedFinding& judged) { return judged.finding.kind != vgpu::FindingKind::kLeak; });
     verdict_.checks.insert(verdict_.checks.end(), outcome.rows.begin(), outcome.rows.end());
     if (outcome.status != "correct") {
       verdict_.status = outcome.status;
@@ -249,8 +257,8 @@ class Check {
 
 }  // namespace
 
-Result<Verdict> check_candidate(const Problem& problem, const Candidate& candidate, const CheckOptions& options,
-                                Progress& progress) {
+Result<Verdict> check_candidate(const Problem& problem, const Candidate& candidate,
+                                const CheckOptions& options, Progress& progress) {
   Result<CheckPlan> plan = plan_check(problem, candidate, options);
   if (!plan) return plan.error();
   return Check(problem, candidate, options, std::move(*plan), progress).run();

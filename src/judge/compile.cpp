@@ -24,7 +24,9 @@ constexpr const char* kMeta = "result.json";
 // Part of every cache key: a change in how results are made or written makes the old ones strangers.
 constexpr const char* kFormat = "1";
 
-std::string output_name(SourceKind kind) { return kind == SourceKind::kCandidate ? "candidate.so" : "program"; }
+std::string output_name(SourceKind kind) {
+  return kind == SourceKind::kCandidate ? "candidate.so" : "program";
+}
 
 std::vector<std::string> flags_of(const CompileRequest& request) {
   std::vector<std::string> flags = {"-std=c++17",
@@ -60,7 +62,8 @@ std::string cache_key(const CompileRequest& request, const Toolchain& toolchain)
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(request.folder, code)) {
       const std::string extension = entry.path().extension().string();
-      const bool header = extension == ".h" || extension == ".hpp" || extension == ".cuh" || extension == ".inl";
+      const bool header =
+          extension == ".h" || extension == ".hpp" || extension == ".cuh" || extension == ".inl";
       if (header && entry.is_regular_file(code)) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
@@ -113,10 +116,12 @@ class Compilation {
     std::vector<std::string> argv = {std::string(kToolkit) + "/bin/nvcc", source()};
     const std::vector<std::string> flags = flags_of(request_);
     argv.insert(argv.end(), flags.begin(), flags.end());
-    argv.insert(argv.end(), {"--keep", "--keep-dir", std::string(kScratch) + "/keep", "-o", output_name(request_.kind)});
+    argv.insert(argv.end(),
+                {"--keep", "--keep-dir", std::string(kScratch) + "/keep", "-o", output_name(request_.kind)});
     Result<Outcome> built = in_sandbox(std::move(argv));
     if (!built) return built.error();
-    const std::string stem = request_.kind == SourceKind::kCandidate ? "candidate" : fs::path(request_.path).stem().string();
+    const std::string stem =
+        request_.kind == SourceKind::kCandidate ? "candidate" : fs::path(request_.path).stem().string();
     const fs::path ptx_path = scratch_ / "keep" / (stem + ".ptx");
     const std::string ptx = read_or_empty(ptx_path);
     result.log = explain_log(built->standard_output + built->standard_error, request_, ptx);
@@ -127,7 +132,8 @@ class Compilation {
       return {};
     }
     if (!built->ok()) {
-      if (trim(result.log).empty()) result.log = request_.path + ": error: the compiler ended without a word\n";
+      if (trim(result.log).empty())
+        result.log = request_.path + ": error: the compiler ended without a word\n";
       return {};
     }
     if (request_.kind == SourceKind::kCandidate) {
@@ -138,9 +144,10 @@ class Compilation {
       }
     }
     if (!ptx.empty()) {
-      Result<Outcome> assembled = in_sandbox({std::string(kToolkit) + "/bin/ptxas", "-c", "-v", "-arch=sm_90a",
-                                              std::string(kScratch) + "/keep/" + stem + ".ptx", "-o",
-                                              std::string(kScratch) + "/keep/registers.cubin"});
+      Result<Outcome> assembled =
+          in_sandbox({std::string(kToolkit) + "/bin/ptxas", "-c", "-v", "-arch=sm_90a",
+                      std::string(kScratch) + "/keep/" + stem + ".ptx", "-o",
+                      std::string(kScratch) + "/keep/registers.cubin"});
       if (!assembled) return assembled.error();
       const std::string said = assembled->standard_output + assembled->standard_error;
       if (!assembled->ok()) {
@@ -183,15 +190,17 @@ class Compilation {
     Result<DynamicSymbols> symbols = read_dynamic_symbols((scratch_ / output_name(request_.kind)).string());
     if (!symbols) return symbols.error();
     std::string fault = forbidden_import(symbols->imported);
-    if (!fault.empty()) fault = request_.path + ": calls " + fault + ", which is no part of what a candidate may use";
+    if (!fault.empty())
+      fault = request_.path + ": calls " + fault + ", which is no part of what a candidate may use";
     for (const char* name : {"candidate_create", "candidate_run", "candidate_destroy"}) {
       if (fault.empty() && !std::binary_search(symbols->exported.begin(), symbols->exported.end(), name)) {
         fault = request_.path + ": does not export " + name + " with extern \"C\"";
       }
     }
-    result.gates.push_back({"libraries", fault.empty() ? "passed" : "refused",
-                            fault.empty() ? std::to_string(symbols->imported.size()) + " imported functions, all allowed"
-                                          : fault});
+    result.gates.push_back(
+        {"libraries", fault.empty() ? "passed" : "refused",
+         fault.empty() ? std::to_string(symbols->imported.size()) + " imported functions, all allowed"
+                       : fault});
     return {};
   }
 
@@ -226,7 +235,8 @@ Result<CompileResult> compile(const CompileRequest& request, const Toolchain& to
                                {"log", result.log},
                                {"gates", result.gates},
                                {"register_counts", result.register_counts}};
-  if (Status written = write_file_atomically((folder / kMeta).string(), meta.dump(1)); !written) return written.error();
+  if (Status written = write_file_atomically((folder / kMeta).string(), meta.dump(1)); !written)
+    return written.error();
   if (Status kept = scratch->keep_as(target.string()); !kept) return kept.error();
   if (result.status == "ok") result.output = (target / output_name(request.kind)).string();
   return result;

@@ -1,6 +1,6 @@
-// The second stage: nvcc in a sandbox. What comes out is a library (or program) for the virtual node, the registers
-// each kernel needs, and the gates that only the compiler's output can answer. Cached by the content of everything
-// that goes in.
+// The second stage: nvcc in a sandbox. What comes out is a library (or program) for the virtual node, the
+// registers each kernel needs, and the gates that only the compiler's output can answer. Cached by the
+// content of everything that goes in.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ inline constexpr const char* kSandboxSource = "candidate.cu";
 
 struct CompileRequest {
   SourceKind kind = SourceKind::kCandidate;
-  std::string path;             // as the user gave it; stands in messages
+  std::string path;  // as the user gave it; stands in messages
   std::string text;
   Knobs knobs;
   std::string folder;           // kProgram: its folder, for includes
@@ -30,15 +30,16 @@ struct CompileRequest {
 };
 
 struct CompileResult {
-  std::string status;     // "ok", "compile_error", "refused"
-  std::string log;        // the compiler's output with the user's lines, printable
-  std::string output;     // path of candidate.so or of the program
+  std::string status;       // "ok", "compile_error", "refused"
+  std::string log;          // the compiler's output with the user's lines, printable
+  std::string output;       // path of candidate.so or of the program
   std::vector<Gate> gates;  // "host_code", "libraries"
   std::map<std::string, std::uint32_t> register_counts;  // kernel (mangled) -> registers a thread
   bool cached = false;
 };
 
-// Errors: kMachine (no compiler, no sandbox, disk full), kInterrupted. What is wrong with the source is a status.
+// Errors: kMachine (no compiler, no sandbox, disk full), kInterrupted. What is wrong with the source is a
+// status.
 Result<CompileResult> compile(const CompileRequest& request, const Toolchain& toolchain);
 
 // A file name from line information -> what the user called it.

@@ -76,7 +76,8 @@ std::string explain_log(const std::string& log, const CompileRequest& request, c
       const std::string name = kSandboxSource;
       for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at)) {
         const char next = at + name.size() < text.size() ? text[at + name.size()] : '\0';
-        if (next == ':' || next == '(' || next == '\0' || next == ',' || next == '"' || next == ' ' || next == '\'') {
+        if (next == ':' || next == '(' || next == '\0' || next == ',' || next == '"' || next == ' ' ||
+            next == '\'') {
           text.replace(at, name.size(), request.path);
           at += request.path.size();
         } else {
@@ -91,7 +92,8 @@ std::string explain_log(const std::string& log, const CompileRequest& request, c
       const std::string place = place_of_ptx_line(ptx_lines, static_cast<std::size_t>(std::stoul(found[1])));
       const std::size_t colon = place.find(':');
       std::string where;
-      if (colon != std::string::npos) where = user_path(place.substr(0, colon), request) + place.substr(colon) + ": ";
+      if (colon != std::string::npos)
+        where = user_path(place.substr(0, colon), request) + place.substr(colon) + ": ";
       text = where + std::string(found[2]) + ": " + std::string(found.suffix());
     }
     if (const std::string meaning = explain_undefined(text); !meaning.empty()) {
@@ -102,7 +104,8 @@ std::string explain_log(const std::string& log, const CompileRequest& request, c
       if (said.insert(meaning).second) out += (where.empty() ? "" : where + ": ") + meaning + "\n";
       continue;
     }
-    if (text.find("in function `") != std::string::npos || text.find("collect2:") != std::string::npos) continue;
+    if (text.find("in function `") != std::string::npos || text.find("collect2:") != std::string::npos)
+      continue;
     if (!trim(text).empty()) out += text + "\n";
   }
   return out;

@@ -49,8 +49,9 @@ Result<Examination> compiler() {
   Result<std::string> nvcc = find_nvcc();
   if (!nvcc) return lack("compiler", nvcc.error().message, kInstall);
   Result<Outcome> version = run({*nvcc, "--version"});
-  if (!version) return is_interruption(version.error()) ? Result<Examination>(version.error())
-                                                        : lack("compiler", version.error().message, kInstall);
+  if (!version)
+    return is_interruption(version.error()) ? Result<Examination>(version.error())
+                                            : lack("compiler", version.error().message, kInstall);
   static const std::regex release(R"(release (\d+)\.(\d+))");
   std::smatch found;
   if (!version->ok() || !std::regex_search(version->standard_output, found, release)) {
@@ -60,21 +61,25 @@ Result<Examination> compiler() {
   if (std::stoi(found[1]) < 13) return lack("compiler", text + "; 13 or later is needed", kInstall);
   Result<Outcome> host = run({"c++", "--version"});
   if (!host && is_interruption(host.error())) return host.error();
-  if (!host || !host->ok()) return lack("compiler", text + ", but no host compiler", "sudo apt-get install g++");
+  if (!host || !host->ok())
+    return lack("compiler", text + ", but no host compiler", "sudo apt-get install g++");
   return good("compiler", text + ", " + std::string(trim(split(host->standard_output, '\n').front())));
 }
 
 Result<std::vector<Examination>> python() {
   Result<std::string> interpreter = reference_python();
   const auto both = [](const std::string& why) {
-    return std::vector<Examination>{lack("torch", why, kInstall), lack("gloo", "unknown without torch", kInstall)};
+    return std::vector<Examination>{lack("torch", why, kInstall),
+                                    lack("gloo", "unknown without torch", kInstall)};
   };
   if (!interpreter) return both(interpreter.error().message);
-  Result<Outcome> outcome = run({*interpreter, "-c",
-                                 "import numpy, safetensors, torch, torch.distributed as d\n"
-                                 "print(torch.__version__)\nprint(d.is_available() and d.is_gloo_available())"});
-  if (!outcome) return is_interruption(outcome.error()) ? Result<std::vector<Examination>>(outcome.error())
-                                                        : both(outcome.error().message);
+  Result<Outcome> outcome =
+      run({*interpreter, "-c",
+           "import numpy, safetensors, torch, torch.distributed as d\n"
+           "print(torch.__version__)\nprint(d.is_available() and d.is_gloo_available())"});
+  if (!outcome)
+    return is_interruption(outcome.error()) ? Result<std::vector<Examination>>(outcome.error())
+                                            : both(outcome.error().message);
   const std::vector<std::string> lines = split(trim(outcome->standard_output), '\n');
   if (!outcome->ok() || lines.size() < 2) {
     const std::vector<std::string> said = split(trim(outcome->standard_error), '\n');
@@ -87,7 +92,8 @@ Result<std::vector<Examination>> python() {
 }
 
 Result<Examination> sandbox(const std::string& store_directory) {
-  Result<ScratchFolder> scratch = ScratchFolder::make((fs::path(store_directory) / "cache" / "work").string());
+  Result<ScratchFolder> scratch =
+      ScratchFolder::make((fs::path(store_directory) / "cache" / "work").string());
   if (!scratch) return lack("sandbox", scratch.error().message, "give another folder with --store DIR");
   SandboxedTool tool;
   tool.argv = {"/bin/sh", "-c", "echo inside > proof && cat proof"};
@@ -97,12 +103,14 @@ Result<Examination> sandbox(const std::string& store_directory) {
   if (!outcome) {
     if (is_interruption(outcome.error())) return outcome.error();
     const bool missing = outcome.error().message.find("cannot run bwrap") != std::string::npos;
-    return lack("sandbox", outcome.error().message,
-                missing ? "sudo apt-get install bubblewrap" : "sudo sysctl -w kernel.unprivileged_userns_clone=1");
+    return lack(
+        "sandbox", outcome.error().message,
+        missing ? "sudo apt-get install bubblewrap" : "sudo sysctl -w kernel.unprivileged_userns_clone=1");
   }
   if (!outcome->ok() || trim(outcome->standard_output) != "inside") {
-    return lack("sandbox", "bubblewrap starts, but a program inside does not work: " +
-                               std::string(trim(outcome->standard_error)),
+    return lack("sandbox",
+                "bubblewrap starts, but a program inside does not work: " +
+                    std::string(trim(outcome->standard_error)),
                 "sudo apt-get install --reinstall bubblewrap");
   }
   return good("sandbox", "bubblewrap, tried just now");
@@ -128,10 +136,12 @@ Examination virtual_node() {
 Examination disk(const std::string& store_directory) {
   fs::path path = fs::absolute(store_directory);
   std::error_code code;
-  while (!fs::exists(path, code) && path.has_parent_path() && path != path.parent_path()) path = path.parent_path();
+  while (!fs::exists(path, code) && path.has_parent_path() && path != path.parent_path())
+    path = path.parent_path();
   struct statvfs info {};
   if (::statvfs(path.c_str(), &info) != 0) {
-    return lack("disk", "cannot tell the free space of " + path.string(), "give another folder with --store DIR");
+    return lack("disk", "cannot tell the free space of " + path.string(),
+                "give another folder with --store DIR");
   }
   const unsigned long long free = static_cast<unsigned long long>(info.f_bavail) * info.f_frsize;
   const std::string text = human_bytes(free) + " free for the store in " + store_directory;
@@ -147,10 +157,13 @@ Result<Examination> gpu() {
   Result<Outcome> outcome = run({"nvidia-smi", "-L"});
   if (!outcome && is_interruption(outcome.error())) return outcome.error();
   if (!outcome || !outcome->ok()) {
-    return lack("gpu", "none seen; only measuring needs one", "install NVIDIA's driver on a machine with GPUs", false);
+    return lack("gpu", "none seen; only measuring needs one",
+                "install NVIDIA's driver on a machine with GPUs", false);
   }
   const std::vector<std::string> lines = split(trim(outcome->standard_output), '\n');
-  return good("gpu", std::to_string(lines.size()) + ": " + lines.front().substr(0, lines.front().find(" (UUID")), false);
+  return good("gpu",
+              std::to_string(lines.size()) + ": " + lines.front().substr(0, lines.front().find(" (UUID")),
+              false);
 }
 
 Examination nvshmem() {
@@ -158,7 +171,8 @@ Examination nvshmem() {
   std::error_code code;
   if (home) {
     for (const auto& entry : fs::directory_iterator(fs::path(*home) / ".venv" / "lib", code)) {
-      const fs::path library = entry.path() / "site-packages" / "nvidia" / "nvshmem" / "lib" / "libnvshmem_host.so.3";
+      const fs::path library =
+          entry.path() / "site-packages" / "nvidia" / "nvshmem" / "lib" / "libnvshmem_host.so.3";
       if (fs::exists(library, code)) return good("nvshmem", "NVSHMEM 3, beside PyTorch", false);
     }
   }
@@ -194,7 +208,11 @@ bool nothing_needed_is_missing(const std::vector<Examination>& all) {
 nlohmann::json to_json(const std::vector<Examination>& all) {
   nlohmann::json list = nlohmann::json::array();
   for (const Examination& one : all) {
-    list.push_back({{"name", one.name}, {"ok", one.ok}, {"needed", one.needed}, {"detail", one.detail}, {"mend", one.mend}});
+    list.push_back({{"name", one.name},
+                    {"ok", one.ok},
+                    {"needed", one.needed},
+                    {"detail", one.detail},
+                    {"mend", one.mend}});
   }
   return {{"ok", nothing_needed_is_missing(all)}, {"examined", std::move(list)}};
 }
@@ -204,7 +222,8 @@ std::string render(const std::vector<Examination>& all, bool colour) {
   for (const Examination& one : all) {
     const char* word = one.ok ? "ok" : one.needed ? "missing" : "absent";
     const char* code = one.ok ? "\x1b[32m" : one.needed ? "\x1b[31m" : "\x1b[33m";
-    out += fmt::format("{}{:<8}{} {:<13} {}\n", colour ? code : "", word, colour ? "\x1b[0m" : "", one.name, one.detail);
+    out += fmt::format("{}{:<8}{} {:<13} {}\n", colour ? code : "", word, colour ? "\x1b[0m" : "", one.name,
+                       one.detail);
     if (!one.ok) out += fmt::format("{:<23}mend: {}\n", "", one.mend);
   }
   return out;

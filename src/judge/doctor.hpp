@@ -10,7 +10,7 @@
 namespace echolo::judge {
 
 struct Examination {
-  std::string name;    // "compiler", "torch", "gloo", "sandbox", "virtual node", "disk", "gpu", "nvshmem"
+  std::string name;  // "compiler", "torch", "gloo", "sandbox", "virtual node", "disk", "gpu", "nvshmem"
   bool ok = false;
   bool needed = true;  // false: only for measuring on GPUs
   std::string detail;  // "nvcc 13.2", or what is wrong

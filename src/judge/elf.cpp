@@ -19,28 +19,160 @@ bool read_at(const std::string& bytes, std::uint64_t offset, T& out) {
   return true;
 }
 
-// What the virtual node's libraries and the C and C++ runtimes give a candidate that only computes, allocates, copies
-// and prints. Mathematical functions (libm) are matched apart.
-constexpr std::array kAllowedPrefixes = {
-    "cuda",   "__cuda",     "nvshmem", "mem",         "str",      "__mem",   "__str", "_Unwind_", "__cxa_",
-    "__gxx_", "__stack_chk", "_ITM_",  "__gmon_start", "__printf", "__sprintf", "__snprintf", "__vsnprintf",
-    "__fprintf", "__vfprintf", "__isoc", "is", "to", "_ZNSt7__cxx11", "_ZNKSt7__cxx11", "_ZSt", "_ZNSt", "_ZNKSt",
-    "_ZTI",   "_ZTV",       "_ZTS",    "_ZTT",        "_Zn",      "_Zd",     "_ZGV",  "_ZN9__gnu_cxx",
-    "pthread_mutex_", "pthread_once", "pthread_key_", "pthread_getspecific", "pthread_setspecific", "__once_"};
-constexpr std::array kAllowed = {
-    "malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign", "abort", "exit", "atexit", "abs", "labs",
-    "llabs", "div", "ldiv", "lldiv", "atoi", "atol", "atoll", "atof", "qsort", "bsearch", "rand", "srand", "printf",
-    "fprintf", "snprintf", "sprintf", "vprintf", "vfprintf", "vsnprintf", "puts", "putchar", "putc", "fputs", "fputc",
-    "fwrite", "fflush", "perror", "stdout", "stderr", "__assert_fail", "__errno_location", "__ctype_b_loc",
-    "__tls_get_addr", "clock_gettime", "time", "clock", "usleep", "nanosleep", "sched_yield", "__libc_single_threaded",
-    "__dso_handle", "sqrt", "cbrt", "hypot", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "sin",
-    "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-    "tgamma", "lgamma", "ceil", "floor", "trunc", "round", "lround", "llround", "rint", "lrint", "nearbyint", "fmod",
-    "remainder", "fma", "fmin", "fmax", "fdim", "fabs", "ldexp", "frexp", "scalbn", "logb", "ilogb", "modf", "nan",
-    "copysign", "nextafter", "fegetround", "fesetround"};
+// What the virtual node's libraries and the C and C++ runtimes give a candidate that only computes,
+// allocates, copies and prints. Mathematical functions (libm) are matched apart.
+constexpr std::array kAllowedPrefixes = {"cuda",
+                                         "__cuda",
+                                         "nvshmem",
+                                         "mem",
+                                         "str",
+                                         "__mem",
+                                         "__str",
+                                         "_Unwind_",
+                                         "__cxa_",
+                                         "__gxx_",
+                                         "__stack_chk",
+                                         "_ITM_",
+                                         "__gmon_start",
+                                         "__printf",
+                                         "__sprintf",
+                                         "__snprintf",
+                                         "__vsnprintf",
+                                         "__fprintf",
+                                         "__vfprintf",
+                                         "__isoc",
+                                         "is",
+                                         "to",
+                                         "_ZNSt7__cxx11",
+                                         "_ZNKSt7__cxx11",
+                                         "_ZSt",
+                                         "_ZNSt",
+                                         "_ZNKSt",
+                                         "_ZTI",
+                                         "_ZTV",
+                                         "_ZTS",
+                                         "_ZTT",
+                                         "_Zn",
+                                         "_Zd",
+                                         "_ZGV",
+                                         "_ZN9__gnu_cxx",
+                                         "pthread_mutex_",
+                                         "pthread_once",
+                                         "pthread_key_",
+                                         "pthread_getspecific",
+                                         "pthread_setspecific",
+                                         "__once_"};
+constexpr std::array kAllowed = {"malloc",
+                                 "calloc",
+                                 "realloc",
+                                 "free",
+                                 "aligned_alloc",
+                                 "posix_memalign",
+                                 "abort",
+                                 "exit",
+                                 "atexit",
+                                 "abs",
+                                 "labs",
+                                 "llabs",
+                                 "div",
+                                 "ldiv",
+                                 "lldiv",
+                                 "atoi",
+                                 "atol",
+                                 "atoll",
+                                 "atof",
+                                 "qsort",
+                                 "bsearch",
+                                 "rand",
+                                 "srand",
+                                 "printf",
+                                 "fprintf",
+                                 "snprintf",
+                                 "sprintf",
+                                 "vprintf",
+                                 "vfprintf",
+                                 "vsnprintf",
+                                 "puts",
+                                 "putchar",
+                                 "putc",
+                                 "fputs",
+                                 "fputc",
+                                 "fwrite",
+                                 "fflush",
+                                 "perror",
+                                 "stdout",
+                                 "stderr",
+                                 "__assert_fail",
+                                 "__errno_location",
+                                 "__ctype_b_loc",
+                                 "__tls_get_addr",
+                                 "clock_gettime",
+                                 "time",
+                                 "clock",
+                                 "usleep",
+                                 "nanosleep",
+                                 "sched_yield",
+                                 "__libc_single_threaded",
+                                 "__dso_handle",
+                                 "sqrt",
+                                 "cbrt",
+                                 "hypot",
+                                 "exp",
+                                 "exp2",
+                                 "expm1",
+                                 "log",
+                                 "log2",
+                                 "log10",
+                                 "log1p",
+                                 "pow",
+                                 "sin",
+                                 "cos",
+                                 "tan",
+                                 "asin",
+                                 "acos",
+                                 "atan",
+                                 "atan2",
+                                 "sinh",
+                                 "cosh",
+                                 "tanh",
+                                 "asinh",
+                                 "acosh",
+                                 "atanh",
+                                 "erf",
+                                 "erfc",
+                                 "tgamma",
+                                 "lgamma",
+                                 "ceil",
+                                 "floor",
+                                 "trunc",
+                                 "round",
+                                 "lround",
+                                 "llround",
+                                 "rint",
+                                 "lrint",
+                                 "nearbyint",
+                                 "fmod",
+                                 "remainder",
+                                 "fma",
+                                 "fmin",
+                                 "fmax",
+                                 "fdim",
+                                 "fabs",
+                                 "ldexp",
+                                 "frexp",
+                                 "scalbn",
+                                 "logb",
+                                 "ilogb",
+                                 "modf",
+                                 "nan",
+                                 "copysign",
+                                 "nextafter",
+                                 "fegetround",
+                                 "fesetround"};
 // Within what the prefixes let through.
-constexpr std::array kForbiddenParts = {"10filesystem", "14basic_ifstream", "14basic_ofstream", "13basic_fstream",
-                                        "13basic_filebuf", "6thread", "13random_device", "_ZNSt6locale6global"};
+constexpr std::array kForbiddenParts = {"10filesystem",    "14basic_ifstream",   "14basic_ofstream",
+                                        "13basic_fstream", "13basic_filebuf",    "6thread",
+                                        "13random_device", "_ZNSt6locale6global"};
 
 bool allowed(std::string_view name) {
   const std::string_view plain = name.substr(0, name.find('@'));
@@ -54,7 +186,8 @@ bool allowed(std::string_view name) {
     return std::find(kAllowed.begin(), kAllowed.end(), word) != kAllowed.end();
   };
   // sqrtf and sqrtl are sqrt for other types.
-  return known(plain) || ((plain.ends_with('f') || plain.ends_with('l')) && known(plain.substr(0, plain.size() - 1)));
+  return known(plain) ||
+         ((plain.ends_with('f') || plain.ends_with('l')) && known(plain.substr(0, plain.size() - 1)));
 }
 
 }  // namespace
@@ -84,7 +217,8 @@ Result<DynamicSymbols> read_dynamic_symbols(const std::string& path) {
     const std::string_view text(bytes.data() + names.sh_offset, names.sh_size);
     for (std::uint64_t k = 1; k < table.sh_size / sizeof(Elf64_Sym); ++k) {
       Elf64_Sym symbol{};
-      if (!read_at(bytes, table.sh_offset + k * sizeof symbol, symbol) || symbol.st_name >= text.size()) return damaged;
+      if (!read_at(bytes, table.sh_offset + k * sizeof symbol, symbol) || symbol.st_name >= text.size())
+        return damaged;
       const std::string_view rest = text.substr(symbol.st_name);
       const std::string name(rest.substr(0, rest.find('\0')));
       if (name.empty()) continue;
@@ -97,9 +231,8 @@ Result<DynamicSymbols> read_dynamic_symbols(const std::string& path) {
 }
 
 std::string forbidden_import(const std::vector<std::string>& imported) {
-  const auto found = std::find_if(imported.begin(), imported.end(), [](const std::string& name) {
-    return !allowed(name);
-  });
+  const auto found =
+      std::find_if(imported.begin(), imported.end(), [](const std::string& name) { return !allowed(name); });
   return found == imported.end() ? std::string() : *found;
 }
 

@@ -30,7 +30,8 @@ Result<std::size_t> run_until_bad(std::size_t n_jobs, int n_parallel,
     }
   };
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t n_threads = std::min<std::size_t>(n_jobs, n_parallel > 0 ? static_cast<unsigned>(n_parallel) : cores);
+  const std::size_t n_threads =
+      std::min<std::size_t>(n_jobs, n_parallel > 0 ? static_cast<unsigned>(n_parallel) : cores);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < n_threads; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();

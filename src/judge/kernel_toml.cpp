@@ -92,7 +92,8 @@ class Parser {
     return nullptr;
   }
 
-  std::optional<SourceExpression> expression(const toml::node& node, const std::string& what, bool condition) {
+  std::optional<SourceExpression> expression(const toml::node& node, const std::string& what,
+                                             bool condition) {
     if (const auto* number = node.as_integer(); number != nullptr && !condition) {
       return SourceExpression{Expression::constant(number->get()), line_of(node)};
     }
@@ -129,7 +130,8 @@ class Parser {
         const auto* value = node.as_string();
         const std::optional<DType> dtype = value == nullptr ? std::nullopt : dtype_from_name(value->get());
         if (!dtype) {
-          fail(line_of(node), "unknown dtype" + (value == nullptr ? std::string() : " '" + value->get() + "'"),
+          fail(line_of(node),
+               "unknown dtype" + (value == nullptr ? std::string() : " '" + value->get() + "'"),
                "known ones are " + join(dtype_names(), ", "));
         } else {
           out_.dtypes.push_back(*dtype);
@@ -137,7 +139,8 @@ class Parser {
       }
     }
     if (const toml::array* list = array(table, "worlds", true, 1)) {
-      for (const toml::node& node : *list) out_.worlds.push_back(static_cast<int>(integer(node, "a world size")));
+      for (const toml::node& node : *list)
+        out_.worlds.push_back(static_cast<int>(integer(node, "a world size")));
     }
     if (const toml::array* list = array(table, "fabrics", false, 1)) {
       for (const toml::node& node : *list) {
@@ -176,7 +179,8 @@ class Parser {
       const toml::node* chosen = entry->get("default");
       if (chosen == nullptr) return fail(knob.line, where + " lacks 'default'");
       knob.default_value = integer(*chosen, "the default of " + where);
-      if (!fault_ && std::find(knob.values.begin(), knob.values.end(), knob.default_value) == knob.values.end()) {
+      if (!fault_ &&
+          std::find(knob.values.begin(), knob.values.end(), knob.default_value) == knob.values.end()) {
         fail(line_of(*chosen), "the default of " + where + " is not among its values");
       }
       out_.knobs.push_back(std::move(knob));
@@ -204,7 +208,8 @@ class Parser {
       }
       if (std::find(kCosts.begin(), kCosts.end(), name) == kCosts.end()) {
         const std::string near = did_you_mean(name, kCosts);
-        return fail(static_cast<int>(key.source().begin.line), "unknown key '" + printable(name) + "' in [cost]",
+        return fail(static_cast<int>(key.source().begin.line),
+                    "unknown key '" + printable(name) + "' in [cost]",
                     near.empty() ? "known keys are " + join(kCosts, ", ") : near);
       }
       if (auto one = expression(node, name, false)) out_.cost.entries.emplace(name, std::move(*one));

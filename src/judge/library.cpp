@@ -50,7 +50,8 @@ Result<Knobs> KernelLibrary::with_settings(const std::vector<std::string>& setti
         std::find(values.begin(), values.end(), value) == values.end()) {
       std::vector<std::string> allowed;
       for (const std::int64_t one : values) allowed.push_back(std::to_string(one));
-      return usage_error("knob " + knob + " cannot be '" + text + "'", "its values are " + join(allowed, ", "));
+      return usage_error("knob " + knob + " cannot be '" + text + "'",
+                         "its values are " + join(allowed, ", "));
     }
     out[at].value = value;
   }

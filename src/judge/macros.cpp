@@ -25,7 +25,8 @@ bool can_be(std::string_view pattern, std::string_view word) {
 }
 
 bool ends_declaration(const Token& token) {
-  return token.kind == TokenKind::kPunctuator && (token.text == ";" || token.text == "{" || token.text == "}");
+  return token.kind == TokenKind::kPunctuator &&
+         (token.text == ";" || token.text == "{" || token.text == "}");
 }
 
 }  // namespace
@@ -76,7 +77,8 @@ MacroTable read_macros(const std::vector<Directive>& directives) {
   for (const Macro& macro : table.macros) {
     bool qualifies = false;
     for (const Token& token : macro.body) {
-      if (token.kind == TokenKind::kIdentifier && (token.text == "__device__" || token.text == "__global__")) {
+      if (token.kind == TokenKind::kIdentifier &&
+          (token.text == "__device__" || token.text == "__global__")) {
         qualifies = true;
       }
       if (ends_declaration(token) || token.text == "__host__") table.opaque.insert(macro.name);
@@ -112,10 +114,11 @@ std::string dangerous_paste(const Macro& macro) {
     std::size_t k = i;
     while (true) {
       const Token& piece = body[k];
-      const bool parameter = piece.kind == TokenKind::kIdentifier &&
-                             std::find(macro.parameters.begin(), macro.parameters.end(), piece.text) !=
-                                 macro.parameters.end();
-      pattern += parameter || piece.text == "__VA_OPT__" || piece.text == ")" ? std::string(1, kAnything) : piece.text;
+      const bool parameter =
+          piece.kind == TokenKind::kIdentifier &&
+          std::find(macro.parameters.begin(), macro.parameters.end(), piece.text) != macro.parameters.end();
+      pattern += parameter || piece.text == "__VA_OPT__" || piece.text == ")" ? std::string(1, kAnything)
+                                                                              : piece.text;
       if (k + 2 >= body.size() || body[k + 1].text != "##") break;
       k += 2;
     }

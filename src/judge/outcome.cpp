@@ -17,12 +17,18 @@ bool is_leak(const JudgedFinding& judged) { return judged.finding.kind == vgpu::
 std::string end_of(const runtime::PeReport& pe) {
   if (!pe.detail.empty()) return pe.detail;
   switch (pe.end) {
-    case runtime::PeEnd::kOk: return {};
-    case runtime::PeEnd::kExitCode: return "exit code " + std::to_string(pe.code);
-    case runtime::PeEnd::kSignal: return std::string("signal ") + ::strsignal(pe.code);
-    case runtime::PeEnd::kException: return "an exception left the code";
-    case runtime::PeEnd::kTimeout: return "did not come to an end";
-    case runtime::PeEnd::kKilled: return "killed, because the job was over";
+    case runtime::PeEnd::kOk:
+      return {};
+    case runtime::PeEnd::kExitCode:
+      return "exit code " + std::to_string(pe.code);
+    case runtime::PeEnd::kSignal:
+      return std::string("signal ") + ::strsignal(pe.code);
+    case runtime::PeEnd::kException:
+      return "an exception left the code";
+    case runtime::PeEnd::kTimeout:
+      return "did not come to an end";
+    case runtime::PeEnd::kKilled:
+      return "killed, because the job was over";
   }
   return {};
 }
@@ -41,7 +47,8 @@ void settle(const runtime::JobResult& job, JobOutcome& outcome) {
     outcome.message = job.message;
     return;
   }
-  const auto wrong = std::find_if(outcome.rows.begin(), outcome.rows.end(), [](const CheckRow& row) { return !row.ok; });
+  const auto wrong =
+      std::find_if(outcome.rows.begin(), outcome.rows.end(), [](const CheckRow& row) { return !row.ok; });
   if (wrong == outcome.rows.end()) {
     outcome.status = "correct";
     return;
@@ -74,7 +81,8 @@ std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const C
       for (vgpu::Frame& frame : site.inlined_at) frame.file = user_path(frame.file, compiled);
       rename(site.note);
     }
-    for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object}) rename(*text);
+    for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object})
+      rename(*text);
     out.push_back({std::move(finding), replay});
   }
   std::stable_partition(out.begin(), out.end(), [](const JudgedFinding& judged) { return !is_leak(judged); });
@@ -93,16 +101,18 @@ std::vector<PeOutput> pe_outputs(const runtime::JobResult& job) {
   return out;
 }
 
-Result<std::vector<CheckRow>> compare_outputs(const Problem& problem, const std::vector<const CaseResult*>& calls,
+Result<std::vector<CheckRow>> compare_outputs(const Problem& problem,
+                                              const std::vector<const CaseResult*>& calls,
                                               const std::string& output_dir, const CheckRow& where) {
   std::vector<CheckRow> rows;
   for (std::size_t k = 0; k < calls.size(); ++k) {
     const CaseResult& expected = *calls[k];
     for (std::size_t rank = 0; rank < expected.ranks.size(); ++rank) {
       const RankResult& reference = expected.ranks[rank];
-      const std::string path = (std::filesystem::path(output_dir) /
-                                ("call" + std::to_string(k + 1) + ".rank" + std::to_string(rank) + ".safetensors"))
-                                   .string();
+      const std::string path =
+          (std::filesystem::path(output_dir) /
+           ("call" + std::to_string(k + 1) + ".rank" + std::to_string(rank) + ".safetensors"))
+              .string();
       Result<Safetensors> got = Safetensors::read(path);
       if (!got) return machine_error("an output of the virtual node is missing: " + got.error().render());
       Result<Safetensors> oracle = Safetensors::read(reference.oracle_path);

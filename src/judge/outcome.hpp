@@ -22,8 +22,8 @@ struct JobOutcome {
   ModelledSize modelled;
 };
 
-// The status that findings, the job's own status and the comparisons add up to: findings outrank wrong results, and a
-// leak alone leaves things correct.
+// The status that findings, the job's own status and the comparisons add up to: findings outrank wrong
+// results, and a leak alone leaves things correct.
 void settle(const runtime::JobResult& job, JobOutcome& outcome);
 
 // File names as the user knows them, circumstances added, leaks last.
@@ -33,9 +33,10 @@ std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const C
 // What PEs had to say, where they did not end well or printed something.
 std::vector<PeOutput> pe_outputs(const runtime::JobResult& job);
 
-// Compares the outputs of every call (in `output_dir`) with the oracle. Error (kMachine): an output or oracle is
-// missing or unreadable.
-Result<std::vector<CheckRow>> compare_outputs(const Problem& problem, const std::vector<const CaseResult*>& calls,
+// Compares the outputs of every call (in `output_dir`) with the oracle. Error (kMachine): an output or oracle
+// is missing or unreadable.
+Result<std::vector<CheckRow>> compare_outputs(const Problem& problem,
+                                              const std::vector<const CaseResult*>& calls,
                                               const std::string& output_dir, const CheckRow& where);
 
 }  // namespace echolo::judge

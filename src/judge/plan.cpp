@@ -15,22 +15,23 @@ Result<DType> choose_dtype(const Problem& problem, const Candidate& candidate, c
   if (!asked.empty()) {
     Result<DType> dtype = problem.dtype(asked);
     if (!dtype) return dtype.error();
-    if (candidate.library && std::find(candidate.library->dtypes.begin(), candidate.library->dtypes.end(), *dtype) ==
-                                 candidate.library->dtypes.end()) {
+    if (candidate.library && std::find(candidate.library->dtypes.begin(), candidate.library->dtypes.end(),
+                                       *dtype) == candidate.library->dtypes.end()) {
       return usage_error("kernel " + candidate.library->name + " has no " + asked + " form");
     }
     return dtype;
   }
   for (const DType dtype : problem.dtypes) {
-    if (!candidate.library || std::find(candidate.library->dtypes.begin(), candidate.library->dtypes.end(), dtype) !=
-                                  candidate.library->dtypes.end()) {
+    if (!candidate.library || std::find(candidate.library->dtypes.begin(), candidate.library->dtypes.end(),
+                                        dtype) != candidate.library->dtypes.end()) {
       return dtype;
     }
   }
   return usage_error("kernel " + candidate.library->name + " has none of the problem's dtypes");
 }
 
-Status fits_library(const KernelLibrary& library, const Problem& problem, int world, const std::string& fabric) {
+Status fits_library(const KernelLibrary& library, const Problem& problem, int world,
+                    const std::string& fabric) {
   if (library.problem != problem.name) {
     return usage_error("kernel " + library.name + " solves " + library.problem + ", not " + problem.name);
   }
@@ -45,14 +46,16 @@ Status fits_library(const KernelLibrary& library, const Problem& problem, int wo
 
 }  // namespace
 
-Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate, const CheckOptions& options) {
+Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
+                             const CheckOptions& options) {
   CheckPlan plan;
   plan.world = options.world > 0 ? options.world : problem.worlds.front();
   if (Status allowed = problem.check_world(plan.world); !allowed) return allowed.error();
   if (options.fabric != "nvlink" && options.fabric != "rdma") {
     return usage_error("unknown fabric '" + options.fabric + "'", "nvlink or rdma");
   }
-  if (options.n_seeds < 1 || options.n_schedules < 1) return usage_error("--seeds and --schedules must be at least 1");
+  if (options.n_seeds < 1 || options.n_schedules < 1)
+    return usage_error("--seeds and --schedules must be at least 1");
   Result<DType> dtype = choose_dtype(problem, candidate, options.dtype);
   if (!dtype) return dtype.error();
   plan.dtype = *dtype;
@@ -76,12 +79,14 @@ Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
                                    [&](const PlannedSize& other) { return other.params == size.params; });
     if (!known) plan.sizes.push_back(size);
   }
-  for (int i = 0; i < options.n_seeds; ++i) plan.seeds.push_back(options.seed + static_cast<std::uint64_t>(i));
+  for (int i = 0; i < options.n_seeds; ++i)
+    plan.seeds.push_back(options.seed + static_cast<std::uint64_t>(i));
   for (int i = 0; i < options.n_schedules; ++i) {
     plan.schedules.push_back({i == 0 ? "fair" : "random", static_cast<std::uint64_t>(std::max(1, i))});
   }
   if (candidate.library) {
-    if (Status fits = fits_library(*candidate.library, problem, plan.world, options.fabric); !fits) return fits.error();
+    if (Status fits = fits_library(*candidate.library, problem, plan.world, options.fabric); !fits)
+      return fits.error();
     for (const PlannedSize& size : plan.sizes) {
       Result<std::string> broken = candidate.library->broken_constraint(
           candidate.knobs, problem_bindings(size.params, plan.world, plan.dtype));
@@ -94,7 +99,8 @@ Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
   return plan;
 }
 
-Result<std::string> check_key(const Problem& problem, const Candidate& candidate, const CheckOptions& options) {
+Result<std::string> check_key(const Problem& problem, const Candidate& candidate,
+                              const CheckOptions& options) {
   Result<CheckPlan> plan = plan_check(problem, candidate, options);
   if (!plan) return plan.error();
   Sha256 hash;
@@ -105,7 +111,8 @@ Result<std::string> check_key(const Problem& problem, const Candidate& candidate
     hash.field(*text);
   }
   std::ostringstream rest;
-  rest << plan->world << ' ' << dtype_name(plan->dtype) << ' ' << options.fabric << ' ' << options.timeout.count();
+  rest << plan->world << ' ' << dtype_name(plan->dtype) << ' ' << options.fabric << ' '
+       << options.timeout.count();
   for (const PlannedSize& size : plan->sizes) rest << " | " << size.name << ' ' << params_text(size.params);
   for (const std::uint64_t seed : plan->seeds) rest << " s" << seed;
   for (const Schedule& schedule : plan->schedules) rest << ' ' << schedule.policy << schedule.seed;

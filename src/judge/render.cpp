@@ -51,7 +51,8 @@ std::string matrix(const Verdict& verdict) {
     ranks.insert(row.rank);
   }
   if (lines.empty()) return {};
-  std::string out = "  worst error as a part of what is allowed (=: equal bit for bit), over schedules and calls\n";
+  std::string out =
+      "  worst error as a part of what is allowed (=: equal bit for bit), over schedules and calls\n";
   out += fmt::format("  {:<10} {:>5}", "size", "seed");
   for (const int rank : ranks) out += fmt::format(" {:>7}", "rank " + std::to_string(rank));
   out += '\n';
@@ -78,10 +79,11 @@ std::string wrong_rows(const Verdict& verdict, bool all) {
     ++n;
     if (n > kShown && !all) continue;
     out += fmt::format("  size {}, seed {}, {} schedule {}, call {}{}, rank {}: {}\n", row.size, row.seed,
-                       row.schedule.policy, row.schedule.seed, row.call, row.graph ? " (graph replay)" : "", row.rank,
-                       row.detail);
+                       row.schedule.policy, row.schedule.seed, row.call, row.graph ? " (graph replay)" : "",
+                       row.rank, row.detail);
   }
-  if (n > kShown && !all) out += fmt::format("  and {} more comparisons that are wrong (--verbose shows them)\n", n - kShown);
+  if (n > kShown && !all)
+    out += fmt::format("  and {} more comparisons that are wrong (--verbose shows them)\n", n - kShown);
   return out;
 }
 
@@ -100,7 +102,8 @@ std::string indented_log(const std::string& log, bool all) {
 std::string modelled(const Verdict& verdict) {
   std::string out;
   for (const ModelledSize& size : verdict.modelled) {
-    out += fmt::format("  modelled: {:.2f} us a call for {} ({})\n", size.median_us, size.size, params_text(size.params));
+    out += fmt::format("  modelled: {:.2f} us a call for {} ({})\n", size.median_us, size.size,
+                       params_text(size.params));
   }
   return out;
 }
@@ -119,10 +122,12 @@ std::string next_step(const Verdict& verdict) {
           ? echolo_command() + " sanitize -n " + std::to_string(verdict.world) + " " + verdict.path
           : echolo_command() + " check " + verdict.problem + " " + verdict.path;
   if (is_good(verdict)) {
-    return verdict.problem.empty() ? "" : "  next: " + echolo_command() + " optimize " + verdict.problem + " --world " +
-                                              std::to_string(verdict.world) + "\n";
+    return verdict.problem.empty() ? ""
+                                   : "  next: " + echolo_command() + " optimize " + verdict.problem +
+                                         " --world " + std::to_string(verdict.world) + "\n";
   }
-  if (verdict.status == "infra") return "  next: " + echolo_command() + " doctor says what this machine lacks\n";
+  if (verdict.status == "infra")
+    return "  next: " + echolo_command() + " doctor says what this machine lacks\n";
   if (!verdict.findings.empty()) {
     return "  next: docs/findings/" + std::string(vgpu::name_of(verdict.findings.front().finding.kind)) +
            ".md explains this kind; mend the line, then again: " + again + "\n";
@@ -140,7 +145,8 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
     if (gate.result == "refused") out += "  gate " + gate.name + ": " + gate.evidence + "\n";
   }
   for (const StageTime& stage : verdict.stages) {
-    if (verdict.status == "compile_error" && stage.name == "compile") out += indented_log(stage.log, options.verbose);
+    if (verdict.status == "compile_error" && stage.name == "compile")
+      out += indented_log(stage.log, options.verbose);
   }
   vgpu::RenderOptions rendering;
   rendering.colour = options.colour;
@@ -153,7 +159,8 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
                        judged.finding.count > 1 ? ", " + with_commas(judged.finding.count) + " times" : "");
   }
   if (!verdict.findings.empty()) out += '\n';
-  const bool told = !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
+  const bool told =
+      !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
   if (!told && !verdict.message.empty()) out += "  " + printable(verdict.message) + "\n";
   if (verdict.status == "wrong_result") out += wrong_rows(verdict, options.verbose);
   for (const PeOutput& pe : verdict.pes) {
@@ -163,11 +170,13 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
     }
   }
   if (is_good(verdict) && !verdict.checks.empty()) {
-    out += fmt::format("  {} comparisons with the oracle, all within tolerance\n", with_commas(verdict.checks.size()));
+    out += fmt::format("  {} comparisons with the oracle, all within tolerance\n",
+                       with_commas(verdict.checks.size()));
   }
   if (is_good(verdict) || options.verbose || verdict.status == "wrong_result") out += matrix(verdict);
   out += modelled(verdict);
-  if (verdict.suppressed > 0) out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);
+  if (verdict.suppressed > 0)
+    out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);
   out += painted(stage_line(verdict), kDim, options.colour);
   out += next_step(verdict);
   return out;

@@ -22,9 +22,9 @@ void limit(int resource, rlim_t value) {
 
 Result<Outcome> run_sandboxed(const SandboxedTool& tool) {
   Command command;
-  command.argv = {"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH",
-                  "/usr/bin:/bin", "--setenv", "HOME", kScratch, "--setenv", "TMPDIR", kScratch, "--setenv", "LC_ALL",
-                  "C"};
+  command.argv = {"bwrap",  "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--setenv",
+                  "PATH",   "/usr/bin:/bin", "--setenv",          "HOME",          kScratch,     "--setenv",
+                  "TMPDIR", kScratch,        "--setenv",          "LC_ALL",        "C"};
   const auto add = [&](std::initializer_list<std::string> words) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
   };
@@ -39,8 +39,8 @@ Result<Outcome> run_sandboxed(const SandboxedTool& tool) {
   add({"--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--ro-bind-try", "/etc/ld.so.cache",
        "/etc/ld.so.cache"});
   for (const auto& [outside, inside] : tool.read_only) add({"--ro-bind", outside, inside});
-  add({"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", tool.scratch, kScratch, "--chdir", kScratch,
-       "--"});
+  add({"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", tool.scratch, kScratch, "--chdir",
+       kScratch, "--"});
   command.argv.insert(command.argv.end(), tool.argv.begin(), tool.argv.end());
   command.timeout = tool.timeout;
   command.in_child = [&tool] {

@@ -1,5 +1,5 @@
-// Runs a tool on untrusted input: no network, no other process to be seen, the system and the tools read-only, one
-// folder to write in, and limits on time, memory and what it writes.
+// Runs a tool on untrusted input: no network, no other process to be seen, the system and the tools
+// read-only, one folder to write in, and limits on time, memory and what it writes.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct SandboxedTool {
   std::string scratch;                                         // bound at kScratch, the working directory
   std::vector<std::pair<std::string, std::string>> read_only;  // outside path, inside path
   std::chrono::milliseconds timeout{120'000};
-  std::size_t memory = 6ULL << 30U;      // bytes of address space a process
+  std::size_t memory = 6ULL << 30U;       // bytes of address space a process
   std::size_t file_size = 256ULL << 20U;  // bytes of one written file
 };
 

@@ -20,7 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMaxWorld = 64;
 constexpr std::string_view kBenign = "// echolo: benign(";
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // A finding is excused where one of its own lines (not one it was inlined into) is marked.
 bool excused(const vgpu::Finding& finding, std::map<std::string, std::map<int, std::string>>& marks) {
@@ -64,7 +66,8 @@ std::map<int, std::string> benign_lines(std::string_view source) {
   return lines;
 }
 
-Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions& options, Progress& progress) {
+Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions& options,
+                                 Progress& progress) {
   std::error_code code;
   if (!fs::is_regular_file(path, code)) return usage_error("there is no file '" + path + "'");
   if (options.world < 1 || options.world > kMaxWorld) {
@@ -73,7 +76,8 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   if (options.fabric != "nvlink" && options.fabric != "rdma") {
     return usage_error("unknown fabric '" + options.fabric + "'", "nvlink or rdma");
   }
-  if (options.n_seeds < 1 || options.n_schedules < 1) return usage_error("--seeds and --schedules must be at least 1");
+  if (options.n_seeds < 1 || options.n_schedules < 1)
+    return usage_error("--seeds and --schedules must be at least 1");
   Result<std::string> text = read_file(path);
   if (!text) return text.error();
 
@@ -118,7 +122,8 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   }
 
   start = Clock::now();
-  const auto n_jobs = static_cast<std::size_t>(options.n_seeds) * static_cast<std::size_t>(options.n_schedules);
+  const auto n_jobs =
+      static_cast<std::size_t>(options.n_seeds) * static_cast<std::size_t>(options.n_schedules);
   progress.stage("run", std::to_string(options.world) + " PEs on the virtual node");
   std::vector<JobOutcome> outcomes(n_jobs);
   std::vector<int> suppressed(n_jobs, 0);
@@ -143,7 +148,8 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         outcome.findings = judge_findings(*result, request, {spec.seed, schedule, "", {}});
         std::map<std::string, std::map<int, std::string>> marks;
         const std::size_t before = outcome.findings.size();
-        std::erase_if(outcome.findings, [&](const JudgedFinding& one) { return excused(one.finding, marks); });
+        std::erase_if(outcome.findings,
+                      [&](const JudgedFinding& one) { return excused(one.finding, marks); });
         suppressed[i] = static_cast<int>(before - outcome.findings.size());
         const bool all_excused = outcome.findings.empty() && suppressed[i] > 0;
         if (all_excused) result->status = "correct";
@@ -162,9 +168,9 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
     verdict.pes = std::move(outcome.pes);
     verdict.suppressed += suppressed[i];
     for (JudgedFinding& judged : outcome.findings) {
-      const bool known = std::any_of(verdict.findings.begin(), verdict.findings.end(), [&](const JudgedFinding& old) {
-        return old.finding.id == judged.finding.id;
-      });
+      const bool known =
+          std::any_of(verdict.findings.begin(), verdict.findings.end(),
+                      [&](const JudgedFinding& old) { return old.finding.id == judged.finding.id; });
       if (!known) verdict.findings.push_back(std::move(judged));
     }
   }
@@ -174,7 +180,8 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
       // Only files of the program's own folder: the toolkit's need no excerpt.
       const bool own = request.folder.empty() ? !site.where.file.starts_with('/')
                                               : site.where.file.starts_with(request.folder + "/");
-      if (Result<std::string> other = own ? read_file(site.where.file) : Result<std::string>(usage_error("")); other) {
+      if (Result<std::string> other = own ? read_file(site.where.file) : Result<std::string>(usage_error(""));
+          other) {
         verdict.sources[site.where.file] = std::move(*other);
       }
     }

@@ -26,8 +26,8 @@ struct SanitizeOptions {
   std::string compile_cache;
 };
 
-// The status is "crashed" where a PE ends with another exit code than 0. Errors: no such file (kUsage), the machine's
-// fault, interruption.
+// The status is "crashed" where a PE ends with another exit code than 0. Errors: no such file (kUsage), the
+// machine's fault, interruption.
 Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions& options, Progress& progress);
 
 // Lines that carry "// echolo: benign(<reason>)", with their reasons. An empty reason excuses nothing.

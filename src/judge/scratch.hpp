@@ -22,7 +22,8 @@ class ScratchFolder {
   ~ScratchFolder();
 
   const std::string& path() const { return path_; }
-  // Gives the folder the name `target`, for good. Where another process was quicker, its folder stands and ours goes.
+  // Gives the folder the name `target`, for good. Where another process was quicker, its folder stands and
+  // ours goes.
   Status keep_as(const std::string& target);
 
  private:

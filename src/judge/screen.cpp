@@ -13,27 +13,115 @@
 namespace echolo::judge {
 namespace {
 
-constexpr std::array kDirectives = {"include", "define", "undef", "if",    "ifdef",   "ifndef", "elif",
+constexpr std::array kDirectives = {"include", "define", "undef", "if",     "ifdef",   "ifndef", "elif",
                                     "else",    "endif",  "error", "pragma", "warning", ""};
-constexpr std::array kPragmas = {"unroll",           "nounroll",          "once",
-                                 "nv_diag_suppress", "nv_diag_default",   "nv_diagnostic",
-                                 "nv_diag_warning",  "nv_exec_check_disable", "nv_diag_once"};
-// Attributes that only advise the compiler; those that name sections, aliases or start-up code are not among them.
-constexpr std::array kAttributes = {"aligned",  "always_inline", "noinline",     "unused",       "packed",
-                                    "const",    "pure",          "hot",          "cold",         "flatten",
-                                    "optimize", "gnu",           "nv",           "nodiscard",    "maybe_unused",
-                                    "likely",   "unlikely",      "fallthrough",  "noreturn",     "deprecated",
-                                    "carries_dependency", "no_unique_address", "may_alias", "visibility",
-                                    "sizeof",   "alignof"};
+constexpr std::array kPragmas = {"unroll",
+                                 "nounroll",
+                                 "once",
+                                 "nv_diag_suppress",
+                                 "nv_diag_default",
+                                 "nv_diagnostic",
+                                 "nv_diag_warning",
+                                 "nv_exec_check_disable",
+                                 "nv_diag_once"};
+// Attributes that only advise the compiler; those that name sections, aliases or start-up code are not among
+// them.
+constexpr std::array kAttributes = {"aligned",
+                                    "always_inline",
+                                    "noinline",
+                                    "unused",
+                                    "packed",
+                                    "const",
+                                    "pure",
+                                    "hot",
+                                    "cold",
+                                    "flatten",
+                                    "optimize",
+                                    "gnu",
+                                    "nv",
+                                    "nodiscard",
+                                    "maybe_unused",
+                                    "likely",
+                                    "unlikely",
+                                    "fallthrough",
+                                    "noreturn",
+                                    "deprecated",
+                                    "carries_dependency",
+                                    "no_unique_address",
+                                    "may_alias",
+                                    "visibility",
+                                    "sizeof",
+                                    "alignof"};
 
-constexpr std::array kKeywords = {
-    "alignas", "alignof", "auto", "bool", "break", "case", "catch", "char", "class", "const", "constexpr",
-    "const_cast", "continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
-    "explicit", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable",
-    "namespace", "new", "noexcept", "nullptr", "operator", "private", "protected", "public", "register",
-    "reinterpret_cast", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct",
-    "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned",
-    "using", "virtual", "void", "volatile", "while", "asm", "thread_local"};
+constexpr std::array kKeywords = {"alignas",
+                                  "alignof",
+                                  "auto",
+                                  "bool",
+                                  "break",
+                                  "case",
+                                  "catch",
+                                  "char",
+                                  "class",
+                                  "const",
+                                  "constexpr",
+                                  "const_cast",
+                                  "continue",
+                                  "decltype",
+                                  "default",
+                                  "delete",
+                                  "do",
+                                  "double",
+                                  "dynamic_cast",
+                                  "else",
+                                  "enum",
+                                  "explicit",
+                                  "extern",
+                                  "false",
+                                  "float",
+                                  "for",
+                                  "friend",
+                                  "goto",
+                                  "if",
+                                  "inline",
+                                  "int",
+                                  "long",
+                                  "mutable",
+                                  "namespace",
+                                  "new",
+                                  "noexcept",
+                                  "nullptr",
+                                  "operator",
+                                  "private",
+                                  "protected",
+                                  "public",
+                                  "register",
+                                  "reinterpret_cast",
+                                  "return",
+                                  "short",
+                                  "signed",
+                                  "sizeof",
+                                  "static",
+                                  "static_assert",
+                                  "static_cast",
+                                  "struct",
+                                  "switch",
+                                  "template",
+                                  "this",
+                                  "throw",
+                                  "true",
+                                  "try",
+                                  "typedef",
+                                  "typeid",
+                                  "typename",
+                                  "union",
+                                  "unsigned",
+                                  "using",
+                                  "virtual",
+                                  "void",
+                                  "volatile",
+                                  "while",
+                                  "asm",
+                                  "thread_local"};
 
 template <std::size_t N>
 bool one_of(const std::array<const char*, N>& list, std::string_view word) {
@@ -48,12 +136,14 @@ std::string without_underscores(std::string_view word) {
 
 class Screen {
  public:
-  Screen(std::string_view text, const std::string& name, SourceKind kind) : text_(text), name_(name), kind_(kind) {}
+  Screen(std::string_view text, const std::string& name, SourceKind kind)
+      : text_(text), name_(name), kind_(kind) {}
 
   std::vector<Gate> run() {
     readable();
     if (gates_.back().result == "refused") {
-      for (const char* name : {"includes", "preprocessor", "embedding", "attributes", "host_assembly", "interface"}) {
+      for (const char* name :
+           {"includes", "preprocessor", "embedding", "attributes", "host_assembly", "interface"}) {
         gates_.push_back({name, "not_applicable", "the file could not be read"});
       }
       return std::move(gates_);
@@ -61,16 +151,21 @@ class Screen {
     stream_ = tokenize(text_);
     directives_ = directives_of(stream_.tokens);
     macros_ = read_macros(directives_);
-    gate("includes", [&] { return includes(); }, "only headers that it may include");
-    only_candidates("preprocessor", [&] { return preprocessor(); }, "nothing hidden in macros or pragmas");
-    only_candidates("embedding", [&] { return embedding(); }, "no file is embedded");
-    only_candidates("attributes", [&] { return attributes(); }, "no attribute that reaches the linker");
-    only_candidates("host_assembly",
-                    [&] { return host_assembly(stream_.tokens, macros_, name_); },
-                    "no inline assembly outside of device code");
-    gate("interface", [&] { return interface(); },
-         kind_ == SourceKind::kCandidate ? "defines candidate_create, candidate_run and candidate_destroy"
-                                         : "defines main");
+    gate(
+        "includes", [&] { return includes(); }, "only headers that it may include");
+    only_candidates(
+        "preprocessor", [&] { return preprocessor(); }, "nothing hidden in macros or pragmas");
+    only_candidates(
+        "embedding", [&] { return embedding(); }, "no file is embedded");
+    only_candidates(
+        "attributes", [&] { return attributes(); }, "no attribute that reaches the linker");
+    only_candidates(
+        "host_assembly", [&] { return host_assembly(stream_.tokens, macros_, name_); },
+        "no inline assembly outside of device code");
+    gate(
+        "interface", [&] { return interface(); },
+        kind_ == SourceKind::kCandidate ? "defines candidate_create, candidate_run and candidate_destroy"
+                                        : "defines main");
     return std::move(gates_);
   }
 
@@ -97,7 +192,8 @@ class Screen {
   void readable() {
     std::string fault;
     if (text_.size() > kMaxSourceBytes) {
-      fault = name_ + ": " + human_bytes(text_.size()) + "; a source may have " + human_bytes(kMaxSourceBytes);
+      fault =
+          name_ + ": " + human_bytes(text_.size()) + "; a source may have " + human_bytes(kMaxSourceBytes);
     } else if (const std::size_t bad = first_invalid_utf8(text_); bad != std::string_view::npos) {
       const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
       fault = name_ + ":" + std::to_string(line) + ": not UTF-8 text (byte " + std::to_string(bad) + ")";
@@ -171,7 +267,8 @@ class Screen {
     for (const Directive& directive : directives_) {
       const std::string place = at(directive.line, directive.column);
       if (directive.name == "embed") continue;  // has a gate of its own
-      if (!one_of(kDirectives, directive.name) && directive.name != "include_next" && directive.name != "import") {
+      if (!one_of(kDirectives, directive.name) && directive.name != "include_next" &&
+          directive.name != "import") {
         return place + "#" + directive.name + " is not allowed in a candidate";
       }
       if ((directive.name == "define" || directive.name == "undef") && !directive.words.empty()) {
@@ -185,7 +282,8 @@ class Screen {
       }
       if (directive.name == "pragma") {
         const std::string word = directive.words.empty() ? "" : directive.words[0].text;
-        const bool diagnostic = word == "GCC" && directive.words.size() > 1 && directive.words[1].text == "diagnostic";
+        const bool diagnostic =
+            word == "GCC" && directive.words.size() > 1 && directive.words[1].text == "diagnostic";
         if (!one_of(kPragmas, word) && !diagnostic) return place + "#pragma " + word + " is not allowed";
       }
     }
@@ -200,7 +298,8 @@ class Screen {
         depth += token.text == "{" ? 1 : token.text == "}" ? -1 : 0;
         if (depth < 0) break;
       }
-      if (depth != 0) return place + "macro " + macro.name + " opens or closes a brace that it does not match";
+      if (depth != 0)
+        return place + "macro " + macro.name + " opens or closes a brace that it does not match";
     }
     for (const Token& token : stream_.tokens) {
       if (token.kind == TokenKind::kIdentifier && (token.text == "_Pragma" || token.text == "__pragma")) {
@@ -234,14 +333,17 @@ class Screen {
     const std::vector<Token>& tokens = stream_.tokens;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const std::string& text = tokens[i].text;
-      const bool gnu = tokens[i].kind == TokenKind::kIdentifier && (text == "__attribute__" || text == "__attribute");
+      const bool gnu =
+          tokens[i].kind == TokenKind::kIdentifier && (text == "__attribute__" || text == "__attribute");
       const bool standard = text == "[" && i + 1 < tokens.size() && tokens[i + 1].text == "[";
       if (!gnu && !standard) continue;
       int depth = 0;
       for (std::size_t k = gnu ? i + 1 : i; k < tokens.size(); ++k) {
         const Token& token = tokens[k];
         if (token.kind == TokenKind::kPunctuator) {
-          depth += token.text == "(" || token.text == "[" ? 1 : token.text == ")" || token.text == "]" ? -1 : 0;
+          depth += token.text == "(" || token.text == "["   ? 1
+                   : token.text == ")" || token.text == "]" ? -1
+                                                            : 0;
           if (depth == 0) break;
         }
         if (token.kind == TokenKind::kIdentifier && !one_of(kAttributes, without_underscores(token.text))) {

@@ -1,6 +1,7 @@
-// The first stage: gates that a source passes before anything is compiled. Each gate stands alone, has a name and
-// says what it saw. They decide on tokens (judge/tokens.hpp), so comments, strings and line splices deceive nobody;
-// where text alone cannot tell, the compile stage looks at what the compiler made (judge/compile.hpp).
+// The first stage: gates that a source passes before anything is compiled. Each gate stands alone, has a name
+// and says what it saw. They decide on tokens (judge/tokens.hpp), so comments, strings and line splices
+// deceive nobody; where text alone cannot tell, the compile stage looks at what the compiler made
+// (judge/compile.hpp).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,8 +15,9 @@ inline constexpr std::size_t kMaxSourceBytes = 1U << 20U;
 
 struct Gate {
   std::string name;
-  std::string result;    // "passed", "refused", "not_applicable", "overridden"
-  std::string evidence;  // "candidate.cu:3:10: <sys/socket.h> is not among the headers that a candidate may include"
+  std::string result;  // "passed", "refused", "not_applicable", "overridden"
+  std::string
+      evidence;  // "candidate.cu:3:10: <sys/socket.h> is not among the headers that a candidate may include"
 };
 void to_json(nlohmann::json& out, const Gate& gate);
 void from_json(const nlohmann::json& in, Gate& gate);

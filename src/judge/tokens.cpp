@@ -7,7 +7,9 @@
 namespace echolo::judge {
 namespace {
 
-bool is_identifier_start(unsigned char c) { return std::isalpha(c) != 0 || c == '_' || c == '$' || c >= 0x80; }
+bool is_identifier_start(unsigned char c) {
+  return std::isalpha(c) != 0 || c == '_' || c == '$' || c >= 0x80;
+}
 bool is_identifier_part(unsigned char c) { return is_identifier_start(c) || std::isdigit(c) != 0; }
 
 // Reads a file character by character with line splices taken out; knows the real place of each character.
@@ -195,11 +197,13 @@ class Lexer {
 
   void identifier() {
     Token token = begin(TokenKind::kIdentifier);
-    while (!in_.done() && is_identifier_part(static_cast<unsigned char>(in_.peek()))) token.text += in_.take();
+    while (!in_.done() && is_identifier_part(static_cast<unsigned char>(in_.peek())))
+      token.text += in_.take();
     if (in_.peek() == '\\') fault("a universal character name inside a name");
     if (in_.peek() == '"' || in_.peek() == '\'') {
       const std::string& prefix = token.text;
-      if (in_.peek() == '"' && (prefix == "R" || prefix == "LR" || prefix == "uR" || prefix == "UR" || prefix == "u8R")) {
+      if (in_.peek() == '"' &&
+          (prefix == "R" || prefix == "LR" || prefix == "uR" || prefix == "UR" || prefix == "u8R")) {
         token.kind = TokenKind::kString;
         token.text.clear();
         return raw_string(std::move(token));

@@ -1,7 +1,7 @@
 // C++ source as the preprocessor first sees it: tokens with their places, comments gone, line splices undone,
-// digraphs read as what they stand for. Written to be hard to deceive, not to be a compiler: what has no honest
-// use in a candidate (trigraphs, universal character names outside of literals) is a fault with its place.
-// References: C++17 [lex.phases], [lex.trigraph], [lex.digraph], [lex.string].
+// digraphs read as what they stand for. Written to be hard to deceive, not to be a compiler: what has no
+// honest use in a candidate (trigraphs, universal character names outside of literals) is a fault with its
+// place. References: C++17 [lex.phases], [lex.trigraph], [lex.digraph], [lex.string].
 #pragma once
 
 #include <string>
@@ -24,10 +24,10 @@ enum class TokenKind {
 struct Token {
   TokenKind kind = TokenKind::kPunctuator;
   std::string text;
-  int line = 0, column = 0;    // 1-based, in the file as it is
-  bool starts_line = false;    // first of its logical line
-  bool after_space = false;    // white space or a comment before it
-  bool in_directive = false;   // part of a preprocessing directive
+  int line = 0, column = 0;   // 1-based, in the file as it is
+  bool starts_line = false;   // first of its logical line
+  bool after_space = false;   // white space or a comment before it
+  bool in_directive = false;  // part of a preprocessing directive
 };
 
 struct TokenFault {

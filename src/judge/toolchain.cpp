@@ -71,7 +71,8 @@ Result<std::string> find_nvcc() {
 }
 
 Result<std::string> binary_directory() {
-  if (const char* given = std::getenv("ECHOLO_BIN_DIR"); given != nullptr && *given != '\0') return std::string(given);
+  if (const char* given = std::getenv("ECHOLO_BIN_DIR"); given != nullptr && *given != '\0')
+    return std::string(given);
   std::error_code code;
   const fs::path self = fs::read_symlink("/proc/self/exe", code);
   if (code) return machine_error("cannot tell where this program is: " + code.message());
@@ -90,7 +91,8 @@ Result<Toolchain> find_toolchain() {
   out.root = fs::path(out.nvcc).parent_path().parent_path().string();
   out.ptxas = (fs::path(out.root) / "bin" / "ptxas").string();
   if (!is_program(out.ptxas)) {
-    return machine_error("there is no ptxas beside " + out.nvcc, "the CUDA compiler is incomplete: ./run.sh mends it");
+    return machine_error("there is no ptxas beside " + out.nvcc,
+                         "the CUDA compiler is incomplete: ./run.sh mends it");
   }
   Result<std::string> home = echolo_home();
   if (!home) return home.error();
@@ -101,7 +103,8 @@ Result<Toolchain> find_toolchain() {
   out.library_dir = (fs::path(*binaries) / "lib" / "pe").string();
   for (const char* library : {"libcudart.so", "libnvshmem_host.so"}) {
     if (!fs::exists(fs::path(out.library_dir) / library, code)) {
-      return machine_error(out.library_dir + " has no " + library, "build it: ./run.sh, or cmake --build build");
+      return machine_error(out.library_dir + " has no " + library,
+                           "build it: ./run.sh, or cmake --build build");
     }
   }
   out.library_dir = fs::canonical(out.library_dir, code).string();

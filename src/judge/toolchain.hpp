@@ -8,16 +8,16 @@
 namespace echolo::judge {
 
 struct Toolchain {
-  std::string nvcc;          // real path
-  std::string root;          // the toolkit's folder: bin/, include/, nvvm/
+  std::string nvcc;  // real path
+  std::string root;  // the toolkit's folder: bin/, include/, nvvm/
   std::string ptxas;
-  std::string include_dir;   // ours: echolo/, nvshmem/
-  std::string library_dir;   // libcudart and libnvshmem_host of the virtual node
-  std::string fingerprint;   // changes when any of the above does
+  std::string include_dir;  // ours: echolo/, nvshmem/
+  std::string library_dir;  // libcudart and libnvshmem_host of the virtual node
+  std::string fingerprint;  // changes when any of the above does
 };
 
-// nvcc is ECHOLO_NVCC where set, else the one of .venv, else the one on PATH. Errors (kMachine): there is none, with
-// the command that mends it.
+// nvcc is ECHOLO_NVCC where set, else the one of .venv, else the one on PATH. Errors (kMachine): there is
+// none, with the command that mends it.
 Result<std::string> find_nvcc();
 Result<Toolchain> find_toolchain();
 

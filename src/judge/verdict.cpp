@@ -17,7 +17,9 @@ json params_json(const Params& params) {
   return out;
 }
 
-json schedule_json(const Schedule& schedule) { return {{"policy", schedule.policy}, {"seed", schedule.seed}}; }
+json schedule_json(const Schedule& schedule) {
+  return {{"policy", schedule.policy}, {"seed", schedule.seed}};
+}
 
 json finding_json(const JudgedFinding& judged) {
   json out = judged.finding;
@@ -54,11 +56,21 @@ bool is_good(const Verdict& verdict) { return verdict.status == "correct"; }
 int exit_code_of(const Verdict& verdict) { return is_good(verdict) ? 0 : verdict.status == "infra" ? 3 : 1; }
 
 json to_json(const Verdict& verdict) {
-  json out = {{"status", verdict.status},   {"message", verdict.message}, {"candidate", verdict.candidate},
-              {"label", verdict.label},     {"path", verdict.path},       {"world", verdict.world},
-              {"device", verdict.device},   {"fabric", verdict.fabric},   {"suppressed", verdict.suppressed},
-              {"speedup", nullptr},         {"times", json::array()},     {"findings", json::array()},
-              {"gates", verdict.gates},     {"checks", json::array()},    {"stages", json::array()},
+  json out = {{"status", verdict.status},
+              {"message", verdict.message},
+              {"candidate", verdict.candidate},
+              {"label", verdict.label},
+              {"path", verdict.path},
+              {"world", verdict.world},
+              {"device", verdict.device},
+              {"fabric", verdict.fabric},
+              {"suppressed", verdict.suppressed},
+              {"speedup", nullptr},
+              {"times", json::array()},
+              {"findings", json::array()},
+              {"gates", verdict.gates},
+              {"checks", json::array()},
+              {"stages", json::array()},
               {"registers", verdict.registers}};
   out["problem"] = verdict.problem.empty() ? json(nullptr) : json(verdict.problem);
   if (!verdict.dtype.empty()) out["dtype"] = verdict.dtype;
@@ -78,7 +90,8 @@ json to_json(const Verdict& verdict) {
   }
   out["modelled"] = {{"provenance", "modelled"}, {"sizes", std::move(sizes)}};
   json pes = json::array();
-  for (const PeOutput& pe : verdict.pes) pes.push_back({{"pe", pe.pe}, {"end", pe.end}, {"output", pe.output}});
+  for (const PeOutput& pe : verdict.pes)
+    pes.push_back({{"pe", pe.pe}, {"end", pe.end}, {"output", pe.output}});
   out["pes"] = std::move(pes);
   return out;
 }

@@ -1,5 +1,5 @@
-// What the judge says about one candidate or program, and its two forms: JSON (docs/architecture.md names the keys) and
-// text for a terminal.
+// What the judge says about one candidate or program, and its two forms: JSON (docs/architecture.md names the
+// keys) and text for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ struct Verdict {
   std::string path;       // of the source
   int world = 0;
   std::string device = "virtual";
-  std::string dtype;      // empty for a program
+  std::string dtype;  // empty for a program
   std::string fabric = "nvlink";
   std::vector<JudgedFinding> findings;
   std::vector<Gate> gates;
@@ -86,9 +86,9 @@ struct Verdict {
   std::vector<CheckRow> checks;
   std::vector<StageTime> stages;
   std::vector<ModelledSize> modelled;
-  std::vector<PeOutput> pes;  // those with something to tell
+  std::vector<PeOutput> pes;                       // those with something to tell
   std::map<std::string, std::uint32_t> registers;  // kernel (demangled where possible) -> registers a thread
-  std::map<std::string, std::string> sources;      // user's file name -> text, for excerpts; not part of the JSON
+  std::map<std::string, std::string> sources;  // user's file name -> text, for excerpts; not part of the JSON
 };
 
 // True for "correct".

@@ -21,9 +21,11 @@ struct Floor {
 constexpr Floor kFloors[] = {{DType::kF64, 0x1p-44}, {DType::kF32, 0x1p-23},   {DType::kF16, 0x1p-10},
                              {DType::kBf16, 0x1p-7}, {DType::kF8E4M3, 0x1p-3}, {DType::kF8E5M2, 0x1p-2}};
 
-// What the virtual node's memory holds before anybody writes it (vgpu/memory/shadow.hpp): as floating-point numbers
-// NaNs whose payloads arithmetic does not make, but for the 8-bit ones.
-constexpr std::byte poison_byte(std::size_t offset) { return std::byte{offset % 2 == 0 ? 0xfbU : 0xffU}; }
+// What the virtual node's memory holds before anybody writes it (vgpu/memory/shadow.hpp): as floating-point
+// numbers NaNs whose payloads arithmetic does not make, but for the 8-bit ones.
+constexpr std::byte poison_byte(std::size_t offset) {
+  return static_cast<std::byte>(offset % 2 == 0 ? 0xfb : 0xff);
+}
 
 bool is_poison(std::span<const std::byte> bytes, std::size_t begin, std::size_t n) {
   for (std::size_t i = begin; i < begin + n; ++i) {

@@ -70,8 +70,8 @@ OutputNoise merge_noise(const OutputNoise& a, const OutputNoise& b);
 // written".
 std::string describe(const Comparison& comparison, const TensorInfo& output);
 
-// Fills an output buffer with what the virtual node's memory holds before anybody writes it. compare() counts elements
-// that still hold it.
+// Fills an output buffer with what the virtual node's memory holds before anybody writes it. compare() counts
+// elements that still hold it.
 void poison(std::span<std::byte> bytes);
 
 }  // namespace echolo

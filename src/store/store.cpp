@@ -47,8 +47,10 @@ Error describe(const SQLite::Exception& fault, const std::string& directory) {
       return machine_error("the disk of " + where + " is full",
                            "free some space, or give another folder with --store DIR");
     case SQLITE_READONLY:
-    case SQLITE_PERM: return machine_error(where + " cannot be written (read-only)", kMoveHint);
-    case SQLITE_CANTOPEN: return machine_error("cannot open " + where, kMoveHint);
+    case SQLITE_PERM:
+      return machine_error(where + " cannot be written (read-only)", kMoveHint);
+    case SQLITE_CANTOPEN:
+      return machine_error("cannot open " + where, kMoveHint);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return machine_error(where + " is busy: another process has held it for " +
@@ -59,14 +61,16 @@ Error describe(const SQLite::Exception& fault, const std::string& directory) {
     case SQLITE_IOERR:
       return machine_error("cannot read or write " + where + " (" + fault.what() + ")",
                            "the disk may be full or a quota reached; give another folder with --store DIR");
-    default: return machine_error(where + ": " + fault.what());
+    default:
+      return machine_error(where + ": " + fault.what());
   }
 }
 
 Status make_directories(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  if (code) return machine_error("cannot make the folder " + path.string() + ": " + code.message(), kMoveHint);
+  if (code)
+    return machine_error("cannot make the folder " + path.string() + ": " + code.message(), kMoveHint);
   return {};
 }
 
@@ -132,7 +136,8 @@ struct Store::Impl {
 
   Impl(std::string where, const std::string& file)
       : directory(std::move(where)),
-        database(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_FULLMUTEX, kBusyMilliseconds) {}
+        database(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_FULLMUTEX,
+                 kBusyMilliseconds) {}
 
   fs::path lock_path(const std::string& run) const { return fs::path(directory) / "locks" / (run + ".lock"); }
   fs::path artifact_path(std::string_view hash) const {
@@ -240,7 +245,8 @@ Result<std::string> Store::artifact(std::string_view hash) const {
   Result<std::string> bytes = read_file(path.string());
   if (!bytes) return machine_error("the store lacks the artifact " + std::string(hash));
   if (sha256_hex(*bytes) != hash) {
-    return machine_error("the artifact " + path.string() + " is damaged: its content no longer has that hash");
+    return machine_error("the artifact " + path.string() +
+                         " is damaged: its content no longer has that hash");
   }
   return bytes;
 }
@@ -276,8 +282,9 @@ Result<OpenRun> Store::resume_run(const std::string& id) {
   auto lock = try_lock(impl_->lock_path(info->id), true);
   if (!lock) return std::move(lock).error();
   if (!lock.value()) {
-    return usage_error("run " + info->id + " is still being worked on by process " + std::to_string(info->pid),
-                       "echolo runs stop " + info->id);
+    return usage_error(
+        "run " + info->id + " is still being worked on by process " + std::to_string(info->pid),
+        "echolo runs stop " + info->id);
   }
   const Status taken = impl_->guarded([&](SQLite::Database& db) -> Status {
     SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
@@ -303,8 +310,8 @@ Result<OpenRun> Store::resume_run(const std::string& id) {
 Status Store::finish_run(const std::string& id, std::string_view status, std::string_view summary) {
   return impl_->guarded([&](SQLite::Database& db) -> Status {
     SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
-    execute(db, "UPDATE runs SET status = ?, summary = ?, finished = ? WHERE id = ?", status, summary, now_text(),
-            id);
+    execute(db, "UPDATE runs SET status = ?, summary = ?, finished = ? WHERE id = ?", status, summary,
+            now_text(), id);
     add_event(db, id, status, summary);
     transaction.commit();
     return {};
@@ -364,8 +371,10 @@ Result<RunInfo> Store::run(std::string_view id) const {
 Status Store::add_iteration(const std::string& run, const Iteration& iteration) {
   return impl_->guarded([&](SQLite::Database& db) -> Status {
     SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
-    execute(db, "INSERT INTO iterations (run, number, candidate, label, detail, status) VALUES (?, ?, ?, ?, ?, ?)",
-            run, iteration.number, iteration.candidate, iteration.label, iteration.detail, "proposed");
+    execute(
+        db,
+        "INSERT INTO iterations (run, number, candidate, label, detail, status) VALUES (?, ?, ?, ?, ?, ?)",
+        run, iteration.number, iteration.candidate, iteration.label, iteration.detail, "proposed");
     add_event(db, run, "proposed", iteration.detail);
     transaction.commit();
     return {};
@@ -395,13 +404,14 @@ Status Store::record_verdict(const std::string& run, int iteration, const std::s
 Result<std::vector<Iteration>> Store::iterations(const std::string& run) const {
   return impl_->guarded([&](SQLite::Database& db) -> Result<std::vector<Iteration>> {
     std::vector<Iteration> all;
-    SQLite::Statement query(
-        db, "SELECT number, candidate, label, detail, status, verdict FROM iterations WHERE run = ? ORDER BY number");
+    SQLite::Statement query(db,
+                            "SELECT number, candidate, label, detail, status, verdict FROM iterations WHERE "
+                            "run = ? ORDER BY number");
     query.bind(1, run);
     while (query.executeStep()) {
-      all.push_back({query.getColumn(0).getInt(), query.getColumn(1).getString(), query.getColumn(2).getString(),
-                     query.getColumn(3).getString(), query.getColumn(4).getString(),
-                     query.getColumn(5).getString()});
+      all.push_back({query.getColumn(0).getInt(), query.getColumn(1).getString(),
+                     query.getColumn(2).getString(), query.getColumn(3).getString(),
+                     query.getColumn(4).getString(), query.getColumn(5).getString()});
     }
     return all;
   });
@@ -410,9 +420,10 @@ Result<std::vector<Iteration>> Store::iterations(const std::string& run) const {
 Result<std::optional<std::string>> Store::find_verdict(const std::string& run, std::string_view candidate,
                                                        std::string_view options_key) const {
   return impl_->guarded([&](SQLite::Database& db) -> Result<std::optional<std::string>> {
-    SQLite::Statement query(db,
-                            "SELECT artifact FROM verdicts WHERE run = ? AND candidate = ? AND options_key = ?"
-                            " ORDER BY id DESC LIMIT 1");
+    SQLite::Statement query(
+        db,
+        "SELECT artifact FROM verdicts WHERE run = ? AND candidate = ? AND options_key = ?"
+        " ORDER BY id DESC LIMIT 1");
     bind_all(query, 1, run, candidate, options_key);
     if (!query.executeStep()) return std::optional<std::string>();
     return std::optional<std::string>(query.getColumn(0).getString());
@@ -429,12 +440,13 @@ Status Store::append_event(const std::string& run, std::string_view kind, std::s
 Result<std::vector<Event>> Store::events(const std::string& run, std::int64_t after) const {
   return impl_->guarded([&](SQLite::Database& db) -> Result<std::vector<Event>> {
     std::vector<Event> all;
-    SQLite::Statement query(db, "SELECT id, time, kind, data FROM events WHERE run = ? AND id > ? ORDER BY id");
+    SQLite::Statement query(db,
+                            "SELECT id, time, kind, data FROM events WHERE run = ? AND id > ? ORDER BY id");
     query.bind(1, run);
     query.bind(2, after);
     while (query.executeStep()) {
-      all.push_back({query.getColumn(0).getInt64(), query.getColumn(1).getString(), query.getColumn(2).getString(),
-                     query.getColumn(3).getString()});
+      all.push_back({query.getColumn(0).getInt64(), query.getColumn(1).getString(),
+                     query.getColumn(2).getString(), query.getColumn(3).getString()});
     }
     return all;
   });

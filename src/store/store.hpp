@@ -3,9 +3,9 @@
 //   artifacts/      files by the SHA-256 of their content (candidate sources, verdicts, logs)
 //   cache/          what can be computed again (compiled candidates, reference outputs); safe to delete
 //   locks/          one file a run, locked while its process lives
-// A run needs no clean exit: whether it is alive is asked of the kernel (its lock), so a run that was killed is
-// listed as interrupted and can be resumed. Errors are kMachine (disk full, read-only, damaged) unless they say
-// otherwise; what failed has left nothing half-written.
+// A run needs no clean exit: whether it is alive is asked of the kernel (its lock), so a run that was killed
+// is listed as interrupted and can be resumed. Errors are kMachine (disk full, read-only, damaged) unless
+// they say otherwise; what failed has left nothing half-written.
 #pragma once
 
 #include <cstdint>
@@ -120,7 +120,8 @@ class Store {
                         const std::string& verdict_artifact);
   Result<std::vector<Iteration>> iterations(const std::string& run) const;
 
-  // The artifact of the verdict of this candidate under these options within a run, where it was judged already.
+  // The artifact of the verdict of this candidate under these options within a run, where it was judged
+  // already.
   Result<std::optional<std::string>> find_verdict(const std::string& run, std::string_view candidate,
                                                   std::string_view options_key) const;
 

@@ -33,7 +33,7 @@ issue_slots = "7020 * I"
 messages = 50
 waits = 2
 )",
-                                                                  "kernels/k");
+                                                                   "kernels/k");
   ASSERT_TRUE(library.ok()) << library.error().render();
   const auto cost = [&](std::int64_t b, std::int64_t i) {
     return modelled_cost(*library, {{"B", b}, {"I", i}}, {}, DType::kF32, "nvlink")->microseconds;
@@ -59,7 +59,8 @@ TEST(Search, EveryProposalHoldsItsConstraints) {
   for (std::size_t i = 0; i < proposals->ranked.size(); ++i) {
     const Proposal& one = proposals->ranked[i];
     for (const judge::PlannedSize& size : plan.sizes) {
-      EXPECT_EQ(*one.library.broken_constraint(one.knobs, judge::problem_bindings(size.params, 4, plan.dtype)), "");
+      EXPECT_EQ(
+          *one.library.broken_constraint(one.knobs, judge::problem_bindings(size.params, 4, plan.dtype)), "");
     }
     if (i > 0) {
       EXPECT_LE(proposals->ranked[i - 1].cost.microseconds, one.cost.microseconds);
@@ -82,7 +83,8 @@ TEST(Search, ChoiceIsDeterministicAndPrefersWhatDiffers) {
   ASSERT_EQ(chosen.size(), 4U);
   EXPECT_EQ(chosen, names());
   std::set<double> costs;
-  for (const Proposal& one : choose(*search_proposals(*problem, plan, "nvlink"), 4)) costs.insert(one.cost.microseconds);
+  for (const Proposal& one : choose(*search_proposals(*problem, plan, "nvlink"), 4))
+    costs.insert(one.cost.microseconds);
   EXPECT_EQ(costs.size(), 4U);
 }
 

@@ -81,7 +81,8 @@ std::vector<std::string> leftovers(const std::string& store) {
   std::error_code code;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(store), code)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("work.") || name.find(".tmp.") != std::string::npos) out.push_back(entry.path().string());
+    if (name.starts_with("work.") || name.find(".tmp.") != std::string::npos)
+      out.push_back(entry.path().string());
   }
   return out;
 }

@@ -29,7 +29,8 @@ struct Ran {
 struct How {
   std::map<std::string, std::string> env;
   std::string directory = ECHOLO_SOURCE_DIR;
-  std::chrono::milliseconds interrupt_after{0};  // SIGINT to echolo alone, as a terminal would send it to its group
+  std::chrono::milliseconds interrupt_after{
+      0};  // SIGINT to echolo alone, as a terminal would send it to its group
   int signal = SIGINT;
   rlim_t file_size = RLIM_INFINITY;
 };

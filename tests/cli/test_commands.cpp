@@ -48,7 +48,8 @@ TEST_F(Commands, CorrectKernelTwiceTheSame) {
   // 3 seeds x 2 schedules x (3 calls + 3 replays) x 2 ranks of one output.
   EXPECT_EQ(verdict.at("checks").size(), 72U);
   for (const auto& row : verdict.at("checks")) EXPECT_TRUE(row.at("ok").get<bool>());
-  for (const char* key : {"candidate", "world", "findings", "gates", "suppressed", "stages", "times", "modelled", "speedup"}) {
+  for (const char* key :
+       {"candidate", "world", "findings", "gates", "suppressed", "stages", "times", "modelled", "speedup"}) {
     EXPECT_TRUE(verdict.contains(key)) << key;
   }
   EXPECT_EQ(verdict.at("modelled").at("provenance"), "modelled");
@@ -70,14 +71,16 @@ TEST_F(Commands, WhatDoesNotCompileHasItsLine) {
   Ran ran = check({source, "--json"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.json().at("status"), "compile_error");
-  EXPECT_NE(ran.json().at("stages").back().at("log").get<std::string>().find(source + "(9): error"), std::string::npos)
+  EXPECT_NE(ran.json().at("stages").back().at("log").get<std::string>().find(source + "(9): error"),
+            std::string::npos)
       << ran.out;
   ran = check({source});
   EXPECT_NE(ran.out.find(source + "(9): error"), std::string::npos) << ran.out;
 }
 
 TEST_F(Commands, FunctionsThatAreNotThereAreNamed) {
-  const std::string source = shared_->write("missing.cu", idle_candidate("cudaStreamAttachMemAsync(stream, (void*)0);"));
+  const std::string source =
+      shared_->write("missing.cu", idle_candidate("cudaStreamAttachMemAsync(stream, (void*)0);"));
   const Ran ran = check({source});
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.out.find("the virtual node has no cudaStreamAttachMemAsync"), std::string::npos) << ran.out;
@@ -92,7 +95,8 @@ TEST_F(Commands, RefusedBeforeItIsCompiled) {
 }
 
 TEST_F(Commands, RefusedForWhatItCalls) {
-  const std::string source = shared_->write("calls.cu", "#include <cstdlib>\n" + idle_candidate("getenv(\"HOME\");"));
+  const std::string source =
+      shared_->write("calls.cu", "#include <cstdlib>\n" + idle_candidate("getenv(\"HOME\");"));
   const Ran ran = check({source, "--json"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.json().at("status"), "refused");
@@ -105,8 +109,9 @@ TEST_F(Commands, TheCompilerSeesNoFilesOfTheMachine) {
   const std::string program =
       shared_->write("programs/reads.cu", "#include \"../secret.h\"\nint main() { return secret_value; }\n");
   EXPECT_EQ(echolo({"sanitize", program, "--store", store()}).code, 1);
-  const std::string sly = shared_->write(
-      "programs/sly.cu", "#define Q(x) #x\n#define P(x) Q(x)\n#include P(" + secret + ")\nint main() { return 0; }\n");
+  const std::string sly =
+      shared_->write("programs/sly.cu", "#define Q(x) #x\n#define P(x) Q(x)\n#include P(" + secret +
+                                            ")\nint main() { return 0; }\n");
   const Ran ran = echolo({"sanitize", sly, "--store", store(), "--json"});
   EXPECT_EQ(ran.code, 1);
 }
@@ -118,14 +123,17 @@ TEST_F(Commands, OutputsThatAreNeverWrittenAreWrong) {
   EXPECT_EQ(ran.json().at("status"), "wrong_result");
   // The first bad job ends the check: 6 calls x 2 ranks.
   EXPECT_EQ(ran.json().at("checks").size(), 12U);
-  EXPECT_NE(ran.json().at("message").get<std::string>().find("never"), std::string::npos) << ran.json().at("message");
+  EXPECT_NE(ran.json().at("message").get<std::string>().find("never"), std::string::npos)
+      << ran.json().at("message");
 }
 
 TEST_F(Commands, ReferenceThatRaisesShowsItsTraceback) {
-  shared_->write("raises/problem.toml", *read_file(std::string(ECHOLO_SOURCE_DIR) + "/problems/all_reduce/problem.toml"));
+  shared_->write("raises/problem.toml",
+                 *read_file(std::string(ECHOLO_SOURCE_DIR) + "/problems/all_reduce/problem.toml"));
   shared_->write("raises/reference.py", "def solution(x):\n    raise ValueError('not today')\n");
   const std::string source = shared_->write("idle.cu", idle_candidate());
-  const Ran ran = echolo({"check", shared_->path("raises"), source, "--store", store(), "--size", "smoke", "--json"});
+  const Ran ran =
+      echolo({"check", shared_->path("raises"), source, "--store", store(), "--size", "smoke", "--json"});
   EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.err.find("not today"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("reference.py"), std::string::npos) << ran.err;
@@ -158,20 +166,21 @@ TEST_F(Commands, InterruptedInEachStage) {
   };
   interrupted_after(400);  // nvcc runs
   EXPECT_EQ(n_compiled(), 0);
-  // A kernel that compiles and then waits for its reference: with the compilation cached, PyTorch's import takes seconds.
+  // A kernel that compiles and then waits for its reference: with the compilation cached, PyTorch's import
+  // takes seconds.
   How no_python;
   no_python.env["ECHOLO_PYTHON"] = "/bin/false";
   EXPECT_NE(echolo(words, no_python).code, 0);
   EXPECT_EQ(n_compiled(), 1);
   interrupted_after(900);  // the reference runs
-  const Ran reference = echolo({"check", "ag_gemm", "kernels/ag_gemm", "--store", fresh, "--json", "--seeds", "1",
-                                "--size", "small", "--schedules", "1"});
+  const Ran reference = echolo({"check", "ag_gemm", "kernels/ag_gemm", "--store", fresh, "--json", "--seeds",
+                                "1", "--size", "small", "--schedules", "1"});
   ASSERT_EQ(reference.code, 0) << reference.out << reference.err;
   // Many schedules on what is cached: the jobs themselves run.
   How how;
   how.interrupt_after = std::chrono::milliseconds(2500);
-  const Ran jobs = echolo({"check", "ag_gemm", "kernels/ag_gemm", "--store", fresh, "--json", "--seeds", "1", "--size",
-                           "small", "--schedules", "400"},
+  const Ran jobs = echolo({"check", "ag_gemm", "kernels/ag_gemm", "--store", fresh, "--json", "--seeds", "1",
+                           "--size", "small", "--schedules", "400"},
                           how);
   EXPECT_EQ(jobs.code, 130) << jobs.err;
   EXPECT_EQ(jobs.out, "");
@@ -180,8 +189,9 @@ TEST_F(Commands, InterruptedInEachStage) {
 
 TEST_F(Commands, OptimizeKilledAndResumed) {
   const std::string fresh = shared_->path("killed");
-  const std::vector<std::string> words = {"optimize", "all_reduce", "--store", fresh, "--size", "smoke", "--seeds", "2",
-                                          "--schedules", "2", "--budget", "3", "--json"};
+  const std::vector<std::string> words = {"optimize", "all_reduce", "--store", fresh,         "--size",
+                                          "smoke",    "--seeds",    "2",       "--schedules", "2",
+                                          "--budget", "3",          "--json"};
   // Killed as soon as a candidate is judged.
   const pid_t child = ::fork();
   if (child == 0) {
@@ -244,18 +254,21 @@ TEST_F(Commands, RunsStopEndsALiveRun) {
   stopper.join();
   EXPECT_EQ(ran.code, 130) << ran.err;
   EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(echolo({"runs", "list", "--json", "--store", fresh}).json().at("runs")[0].at("status"), "stopped");
+  EXPECT_EQ(echolo({"runs", "list", "--json", "--store", fresh}).json().at("runs")[0].at("status"),
+            "stopped");
 }
 
 TEST_F(Commands, WholePrograms) {
   const Ran right = echolo({"sanitize", "-n", "4", "tests/programs/ring.cu", "--json", "--store", store()});
   EXPECT_EQ(right.code, 0) << right.out << right.err;
   EXPECT_EQ(right.json().at("status"), "correct");
-  const Ran hangs = echolo({"sanitize", "-n", "4", "tests/programs/ring_hang.cu", "--json", "--store", store()});
+  const Ran hangs =
+      echolo({"sanitize", "-n", "4", "tests/programs/ring_hang.cu", "--json", "--store", store()});
   EXPECT_EQ(hangs.code, 1);
   EXPECT_EQ(hangs.json().at("status"), "deadlock");
-  const std::string failing = shared_->write(
-      "fails.cu", "#include <cstdio>\nint main(int argc, char** argv) { std::printf(\"got %s\\n\", argv[1]); return argc + 5; }\n");
+  const std::string failing = shared_->write("fails.cu",
+                                             "#include <cstdio>\nint main(int argc, char** argv) { "
+                                             "std::printf(\"got %s\\n\", argv[1]); return argc + 5; }\n");
   const Ran crashed = echolo({"sanitize", "-n", "1", failing, "--json", "--store", store(), "--", "word"});
   EXPECT_EQ(crashed.code, 1);
   EXPECT_EQ(crashed.json().at("status"), "crashed");

@@ -36,8 +36,10 @@ TEST(WrongUse, CommandsOfLaterNameThemselves) {
 TEST(WrongUse, UnknownProblemOffersNearNames) {
   const Folder folder;
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"check", "ag_gem", "kernels/ag_gemm"}, {"optimize", "ag_gem"},
-        {"reference", "ag_gem"}, {"problems", "show", "ag_gem"}}) {
+       {std::vector<std::string>{"check", "ag_gem", "kernels/ag_gemm"},
+        {"optimize", "ag_gem"},
+        {"reference", "ag_gem"},
+        {"problems", "show", "ag_gem"}}) {
     std::vector<std::string> all = words;
     all.insert(all.end(), {"--store", folder.path("store")});
     const Ran ran = echolo(all);
@@ -66,7 +68,8 @@ TEST(WrongUse, BrokenTomlHasItsLine) {
   Ran ran = echolo({"check", folder.path("p"), "kernels/ag_gemm", "--store", folder.path("store")});
   EXPECT_EQ(ran.code, 2);
   EXPECT_TRUE(says(ran, "problem.toml:")) << ran.err;
-  folder.write("k/kernel.toml", "name = \"k\"\nproblem = \"ag_gemm\"\nsummary = \"s\"\ndtypes = [\"bf17\"]\nworlds = [2]\n");
+  folder.write("k/kernel.toml",
+               "name = \"k\"\nproblem = \"ag_gemm\"\nsummary = \"s\"\ndtypes = [\"bf17\"]\nworlds = [2]\n");
   folder.write("k/kernel.cu", idle_candidate());
   ran = echolo({"check", "ag_gemm", folder.path("k"), "--store", folder.path("store")});
   EXPECT_EQ(ran.code, 2);
@@ -112,7 +115,8 @@ TEST(Machine, NoCompiler) {
   How how;
   how.env["ECHOLO_NVCC"] = folder.path("no-nvcc");
   for (const char* form : {"--json", "--verbose"}) {
-    const Ran ran = echolo({"check", "all_reduce", "kernels/all_reduce_one_shot", form, "--store", folder.path("store")}, how);
+    const Ran ran = echolo(
+        {"check", "all_reduce", "kernels/all_reduce_one_shot", form, "--store", folder.path("store")}, how);
     EXPECT_EQ(ran.code, 3);
     EXPECT_TRUE(says(ran, "nvcc")) << ran.err;
     EXPECT_TRUE(says(ran, "run.sh")) << ran.err;
@@ -166,8 +170,8 @@ TEST(Machine, DoctorSaysWhatIsThere) {
       EXPECT_NE(one.at("mend"), "");
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"compiler", "torch", "gloo", "sandbox", "virtual node", "disk", "gpu",
-                                             "nvshmem"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"compiler", "torch", "gloo", "sandbox", "virtual node", "disk",
+                                             "gpu", "nvshmem"}));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ TEST(CompileLog, PlacesAreTheUsers) {
   const CompileRequest request = request_for("my/kernel.cu");
   EXPECT_EQ(explain_log("candidate.cu(4): error: identifier \"x\" is undefined\n", request, ""),
             "my/kernel.cu(4): error: identifier \"x\" is undefined\n");
-  EXPECT_EQ(explain_log("/scratch/candidate.cu:12:3: warning: y\n", request, ""), "my/kernel.cu:12:3: warning: y\n");
+  EXPECT_EQ(explain_log("/scratch/candidate.cu:12:3: warning: y\n", request, ""),
+            "my/kernel.cu:12:3: warning: y\n");
   EXPECT_EQ(explain_log("not_candidate.cuda\n", request, ""), "not_candidate.cuda\n");
 }
 
@@ -48,7 +49,8 @@ TEST(CompileLog, AssemblerErrorsNameTheSourceLine) {
 }
 
 TEST(CompileLog, TerminalEscapesAreShownNotSent) {
-  EXPECT_EQ(explain_log("candidate.cu:1: \x1b[31mred\n", request_for("k.cu"), "").find('\x1b'), std::string::npos);
+  EXPECT_EQ(explain_log("candidate.cu:1: \x1b[31mred\n", request_for("k.cu"), "").find('\x1b'),
+            std::string::npos);
 }
 
 TEST(Registers, AreReadAsPtxasPrintsThem) {
@@ -66,17 +68,21 @@ TEST(UserPath, LeadsBackFromTheSandbox) {
   CompileRequest request = request_for("some/where/k.cu");
   EXPECT_EQ(user_path("/scratch/candidate.cu", request), "some/where/k.cu");
   EXPECT_EQ(user_path("candidate.cu", request), "some/where/k.cu");
-  EXPECT_EQ(user_path("/echolo/include/echolo/candidate.hpp", request), "/echolo/include/echolo/candidate.hpp");
+  EXPECT_EQ(user_path("/echolo/include/echolo/candidate.hpp", request),
+            "/echolo/include/echolo/candidate.hpp");
   request.kind = SourceKind::kProgram;
   request.folder = "some/where";
   EXPECT_EQ(user_path("/program/sub/x.cuh", request), "some/where/sub/x.cuh");
 }
 
 TEST(Imports, OnlyTheInterfaceAndPlainRuntimeFunctions) {
-  EXPECT_EQ(forbidden_import({"cudaMalloc", "nvshmem_malloc", "memcpy", "printf", "sqrtf", "_ZNSt6vectorIiE", "_Znwm"}), "");
-  for (const char* name : {"getenv", "dlopen", "fopen", "open", "socket", "system", "fork", "execve", "syscall", "kill",
-                           "pthread_create", "_ZNSt6thread15_M_start_threadE", "_ZNSt10filesystem6statusE",
-                           "_ZNSt14basic_ifstreamIcE", "mmap", "mprotect", "signal", "sigaction", "environ"}) {
+  EXPECT_EQ(forbidden_import(
+                {"cudaMalloc", "nvshmem_malloc", "memcpy", "printf", "sqrtf", "_ZNSt6vectorIiE", "_Znwm"}),
+            "");
+  for (const char* name :
+       {"getenv", "dlopen", "fopen", "open", "socket", "system", "fork", "execve", "syscall", "kill",
+        "pthread_create", "_ZNSt6thread15_M_start_threadE", "_ZNSt10filesystem6statusE",
+        "_ZNSt14basic_ifstreamIcE", "mmap", "mprotect", "signal", "sigaction", "environ"}) {
     EXPECT_EQ(forbidden_import({"cudaMalloc", name}), name);
   }
 }

@@ -98,7 +98,8 @@ TEST(Settle, FindingsOutrankWrongResultsAndALeakAloneIsCorrect) {
 }
 
 TEST(Benign, NeedsAReason) {
-  const auto lines = benign_lines("a\nx = 1;  // echolo: benign(statistics only)\n// echolo: benign()\n// echolo: benign\n");
+  const auto lines =
+      benign_lines("a\nx = 1;  // echolo: benign(statistics only)\n// echolo: benign()\n// echolo: benign\n");
   EXPECT_EQ(lines, (std::map<int, std::string>{{2, "statistics only"}}));
 }
 
@@ -129,7 +130,8 @@ TEST(KernelToml, IsRead) {
   EXPECT_EQ(knobs_text(*library->with_settings({"MODE=1", "TILE=8"})), "TILE=8 MODE=1");
   const Bindings small = problem_bindings({{"N", 100}}, 2, DType::kBf16);
   EXPECT_EQ(*library->broken_constraint({{"TILE", 16}, {"MODE", 0}}, small), "");
-  EXPECT_NE(library->broken_constraint({{"TILE", 32}, {"MODE", 0}}, small)->find("kernel.toml:6"), std::string::npos);
+  EXPECT_NE(library->broken_constraint({{"TILE", 32}, {"MODE", 0}}, small)->find("kernel.toml:6"),
+            std::string::npos);
   EXPECT_EQ(*library->cost_entry("link_bytes", DType::kBf16)->expression.evaluate(small), 200);
   EXPECT_EQ(library->cost_entry("link_bytes", DType::kF32)->expression.text(), "2 * N * bytes");
   EXPECT_EQ(*library->cost_entry("waits", DType::kF32)->expression.evaluate(small), 2);
@@ -154,14 +156,18 @@ TEST_P(KernelTomlFaults, HaveTheirLine) {
   EXPECT_EQ(library.error().line, fault.line) << library.error().render();
   EXPECT_NE(library.error().render().find(fault.message), std::string::npos) << library.error().render();
 }
-INSTANTIATE_TEST_SUITE_P(
-    All, KernelTomlFaults,
-    ::testing::Values(Fault{"summary", "sumary", 3, "did you mean 'summary'"}, Fault{"\"bf16\"", "\"bf17\"", 4, "bf17"},
-                      Fault{"[2, 4]", "[2, \"4\"]", 5, "whole number"},
-                      Fault{"8 * world", "8 * (world", 6, ""}, Fault{"default = 16", "default = 17", 9, "not among"},
-                      Fault{"about", "abuot", 13, "did you mean 'about'"}, Fault{"waits", "wait", 16, "did you mean 'waits'"},
-                      Fault{"cost.f32", "cost.f33", 17, "f33"}, Fault{"name = \"k\"", "name = \"q\"", 1, "'k'"},
-                      Fault{"values = [0, 1]", "values = 3", 11, "array"}, Fault{"worlds =", "worlds", 5, "TOML"}));
+INSTANTIATE_TEST_SUITE_P(All, KernelTomlFaults,
+                         ::testing::Values(Fault{"summary", "sumary", 3, "did you mean 'summary'"},
+                                           Fault{"\"bf16\"", "\"bf17\"", 4, "bf17"},
+                                           Fault{"[2, 4]", "[2, \"4\"]", 5, "whole number"},
+                                           Fault{"8 * world", "8 * (world", 6, ""},
+                                           Fault{"default = 16", "default = 17", 9, "not among"},
+                                           Fault{"about", "abuot", 13, "did you mean 'about'"},
+                                           Fault{"waits", "wait", 16, "did you mean 'waits'"},
+                                           Fault{"cost.f32", "cost.f33", 17, "f33"},
+                                           Fault{"name = \"k\"", "name = \"q\"", 1, "'k'"},
+                                           Fault{"values = [0, 1]", "values = 3", 11, "array"},
+                                           Fault{"worlds =", "worlds", 5, "TOML"}));
 
 TEST(KernelToml, SettingsAreChecked) {
   const Result<KernelLibrary> library = parse_kernel(kToml, "kernels/k");

@@ -54,7 +54,8 @@ std::map<std::string, Gate> gates_of(const std::string& text, SourceKind kind = 
 }
 
 TEST(Screen, HonestCandidatePassesEveryGate) {
-  for (const auto& [name, gate] : gates_of(kHonest)) EXPECT_EQ(gate.result, "passed") << name << ": " << gate.evidence;
+  for (const auto& [name, gate] : gates_of(kHonest))
+    EXPECT_EQ(gate.result, "passed") << name << ": " << gate.evidence;
 }
 
 TEST(Screen, TheWholeKernelLibraryPasses) {
@@ -137,11 +138,13 @@ constexpr Evasion kEvasions[] = {
     {"a qualifier of one branch", "host_assembly",
      "#ifdef __CUDA_ARCH__\n__device__\n#endif\nvoid f() { asm(\"nop\"); }", "outside"},
     {"a qualifier macro of one branch", "host_assembly",
-     "#ifdef __CUDA_ARCH__\n#define D __device__\n#else\n#define D\n#endif\nD void f() { asm(\"nop\"); }", "outside"},
+     "#ifdef __CUDA_ARCH__\n#define D __device__\n#else\n#define D\n#endif\nD void f() { asm(\"nop\"); }",
+     "outside"},
     {"a device head in the last branch", "host_assembly",
      "#ifndef __CUDA_ARCH__\nvoid f() {\n#else\n__device__ void f() {\n#endif\nasm(\"nop\"); }", "outside"},
     {"a qualifier in a part of each branch", "host_assembly",
-     "#ifdef A\n#ifdef B\n__device__\n#endif\nvoid f() {\n#else\n__device__ void f() {\n#endif\nasm(\"nop\"); }",
+     "#ifdef A\n#ifdef B\n__device__\n#endif\nvoid f() {\n#else\n__device__ void f() "
+     "{\n#endif\nasm(\"nop\"); }",
      "outside"},
     {"a brace that is not compiled", "host_assembly",
      "__device__ void f() {\n#if 0\n{\n#endif\n}\nvoid g() { asm(\"nop\"); }", "brackets"},
@@ -161,7 +164,8 @@ INSTANTIATE_TEST_SUITE_P(All, Evasions, ::testing::ValuesIn(kEvasions));
 TEST(Screen, MissingFunctionsAreNamed) {
   std::string text = kHonest;
   text.replace(text.find("candidate_destroy"), 17, "candidate_destroi");
-  const Gate gate = gates_of(text + "// candidate_destroy\nconst char* x = \"candidate_destroy\";\n").at("interface");
+  const Gate gate =
+      gates_of(text + "// candidate_destroy\nconst char* x = \"candidate_destroy\";\n").at("interface");
   EXPECT_EQ(gate.result, "refused");
   EXPECT_NE(gate.evidence.find("candidate_destroy"), std::string::npos);
 }
@@ -185,9 +189,12 @@ TEST(Screen, GatesAreAlwaysTheSameInTheSameOrder) {
 }
 
 TEST(Screen, ProgramsMayIncludeTheirOwnFolder) {
-  const std::string program = "#include \"part/helper.cuh\"\n#include <unistd.h>\nint main() { asm(\"nop\"); }\n";
-  for (const auto& [name, gate] : gates_of(program, SourceKind::kProgram)) EXPECT_NE(gate.result, "refused") << name;
-  EXPECT_EQ(gates_of("#include \"../x.h\"\nint main() {}", SourceKind::kProgram).at("includes").result, "refused");
+  const std::string program =
+      "#include \"part/helper.cuh\"\n#include <unistd.h>\nint main() { asm(\"nop\"); }\n";
+  for (const auto& [name, gate] : gates_of(program, SourceKind::kProgram))
+    EXPECT_NE(gate.result, "refused") << name;
+  EXPECT_EQ(gates_of("#include \"../x.h\"\nint main() {}", SourceKind::kProgram).at("includes").result,
+            "refused");
   EXPECT_EQ(gates_of("int mian() {}", SourceKind::kProgram).at("interface").result, "refused");
 }
 
@@ -199,7 +206,8 @@ TEST(Screen, UnknownFunctionBodiesInMacrosStayUsable) {
 __device__ void f() { FENCE(); }
 void g() { CHECK(cudaDeviceSynchronize()); }
 )";
-  for (const auto& [name, gate] : gates_of(text)) EXPECT_EQ(gate.result, "passed") << name << ": " << gate.evidence;
+  for (const auto& [name, gate] : gates_of(text))
+    EXPECT_EQ(gate.result, "passed") << name << ": " << gate.evidence;
 }
 
 TEST(Tokens, PlacesAreThoseOfTheFile) {

@@ -145,7 +145,8 @@ TEST_F(StoreTest, SurvivesBeingKilledAtAnyMoment) {
         const std::string name = "sha256:" + std::to_string(i);
         (void)store.value().add_iteration(run.value().id, iteration(i, name)).ok();
         const Result<std::string> hash = store.value().put_artifact(name);
-        if (hash.ok()) (void)store.value().record_verdict(run.value().id, i, "key", name, "correct", *hash).ok();
+        if (hash.ok())
+          (void)store.value().record_verdict(run.value().id, i, "key", name, "correct", *hash).ok();
       }
       ::_exit(0);
     }
