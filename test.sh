@@ -4,6 +4,7 @@
 #   ./test.sh --fast     only the fast tier
 #   ./test.sh --asan     all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   ./test.sh --fuzz S   the fuzz targets, S seconds each (installs clang)
+#   ./test.sh --lint     clang-format and clang-tidy over all C++ (installs them)
 set -euo pipefail
 source "$(dirname "$0")/scripts/setup.sh"
 mode=all
@@ -13,7 +14,8 @@ case "${1:-}" in
   --fast) mode=fast ;;
   --asan) mode=asan ;;
   --fuzz) mode=fuzz; seconds=${2:-120} ;;
-  *) echo "usage: ./test.sh [--fast|--asan|--fuzz SECONDS]" >&2; exit 2 ;;
+  --lint) mode=lint ;;
+  *) echo "usage: ./test.sh [--fast|--asan|--fuzz SECONDS|--lint]" >&2; exit 2 ;;
 esac
 
 if [ "$mode" = fuzz ]; then
@@ -31,6 +33,25 @@ if [ "$mode" = fuzz ]; then
       failed=$((failed + 1))
     fi
   done
+  echo "$passed passed, $failed failed"
+  exit $((failed > 0))
+fi
+
+if [ "$mode" = lint ]; then
+  setup_packages clang-format-16 clang-tidy-16
+  [ -f build/compile_commands.json ] || cmake --preset release >/dev/null
+  mapfile -t sources < <(git ls-files 'src/*.cpp' 'tests/*.cpp' 'bench/*.cpp' 'fuzz/*.cpp')
+  mapfile -t headers < <(git ls-files 'src/*.hpp' 'tests/*.hpp' 'include/*.h' 'include/*.hpp')
+  passed=0 failed=0
+  say "clang-format over ${#sources[@]} sources and ${#headers[@]} headers"
+  if clang-format-16 --dry-run -Werror "${sources[@]}" "${headers[@]}"; then passed=1; else failed=1; fi
+  say "clang-tidy (some minutes)"
+  mapfile -t checked < <(git ls-files 'src/*.cpp')
+  if printf '%s\n' "${checked[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-16 -p build --quiet 2>/dev/null; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
   echo "$passed passed, $failed failed"
   exit $((failed > 0))
 fi

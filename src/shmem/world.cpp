@@ -9,7 +9,6 @@
 namespace echolo::shmem {
 
 using vgpu::CallOutcome;
-using vgpu::FindingKind;
 
 int Team::index_of(int pe) const {
   const auto found = std::find(pes.begin(), pes.end(), pe);
