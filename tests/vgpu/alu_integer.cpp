@@ -55,7 +55,7 @@ TEST(AluInteger, ArithmeticOfAllTypes) {
     check(text("min", t, 2), two([](Wide a, Wide b) { return a < b ? a : b; }));
     check(text("max", t, 2), two([](Wide a, Wide b) { return a > b ? a : b; }));
     check(text("div", t, 2), two([](Wide a, Wide b) { return b == 0 ? Wide{-1} : a / b; }));
-    check(text("rem", t, 2), two([](Wide a, Wide b) { return b == 0 ? a : a % b; }));
+    check(text("rem", t, 2), two([](Wide a, Wide b) { return b == 0 ? Wide{-1} : a % b; }));
     check(text("mul.hi", t, 2), [&t](Sources s) -> std::optional<std::uint64_t> {
       __extension__ using UWide = unsigned __int128;
       if (t.bits < 64 || t.is_signed)

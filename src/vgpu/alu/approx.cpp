@@ -197,13 +197,9 @@ HWY_INLINE double flush_f64(double x) {
 }
 HWY_INLINE double upper(double x) { return as_double(as_bits(x) & kUpper); }
 HWY_INLINE double settle(double x) { return is_nan(x) ? as_double(0xfff8000000000000ULL) : x; }
-// A NaN may have its bits in the lower half alone.
-HWY_INLINE double rcp_gross(double x) {
-  return settle(is_nan(x) ? x : upper(flush_f64(1.0 / upper(flush_f64(x)))));
-}
-HWY_INLINE double rsqrt_gross(double x) {
-  return settle(is_nan(x) ? x : upper(1.0 / __builtin_sqrt(upper(flush_f64(x)))));
-}
+HWY_INLINE double gross(double x) { return pick(is_nan(x), as_double(0x7fffffff00000000ULL), upper(x)); }
+HWY_INLINE double rcp_gross(double x) { return gross(flush_f64(1.0 / upper(flush_f64(x)))); }
+HWY_INLINE double rsqrt_gross(double x) { return gross(1.0 / __builtin_sqrt(upper(flush_f64(x)))); }
 HWY_INLINE double rsqrt_f64(double x) { return settle(1.0 / __builtin_sqrt(x)); }
 
 template <class Op>

@@ -237,7 +237,7 @@ void run_testp(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
         holds = x > kInfinity;
         break;
       case 4:
-        holds = x < kInfinity && (x >> kFractionBits) != 0;
+        holds = x < kInfinity && (x == 0 || (x >> kFractionBits) != 0);  // zeros count as normal
         break;
       default:
         holds = x != 0 && (x >> kFractionBits) == 0;

@@ -82,14 +82,19 @@ HWY_INLINE std::uint16_t integer16_to_half(I a) {
 }
 
 HWY_INLINE double widen(float a) { return static_cast<double>(a); }
-HWY_INLINE double widen_ftz(float a) { return static_cast<double>(flush(a)); }
+HWY_INLINE float flush_only(float a) { return canonical(flush(a)); }
+HWY_INLINE double widen_ftz(float a) { return static_cast<double>(flush_only(a)); }
 template <bool kFtz>
 HWY_INLINE float narrow(double a) {
-  return canonical(maybe_flush<kFtz>(static_cast<float>(a)));
+  const auto sign = static_cast<std::uint32_t>(as_bits(a) >> 32U) & 0x80000000U;
+  const auto payload = static_cast<std::uint32_t>(as_bits(a) >> 29U) & 0x003fffffU;
+  return pick(is_nan(a), as_float(sign | 0x7fc00000U | payload), maybe_flush<kFtz>(static_cast<float>(a)));
 }
 template <class H>
 HWY_INLINE float half_to_f32(std::uint16_t a) {
-  return canonical(H::to_f32(a));
+  const float x = H::to_f32(a);
+  if constexpr (std::is_same_v<H, Bf16>) return pick(is_nan(x), as_float(as_bits(x) | 0x00400000U), x);
+  return canonical(x);
 }
 template <class H, bool kFtz, bool kRelu>
 HWY_INLINE std::uint16_t f32_to_half(float a) {
@@ -119,14 +124,12 @@ HWY_INLINE float saturate_f32(float a) {
   const float floor = x > 0.0F ? x : 0.0F;  // NaN and -0 too
   return floor < 1.0F ? floor : 1.0F;
 }
-HWY_INLINE float flush_only(float a) { return canonical(flush(a)); }
 HWY_INLINE float keep(float a) { return canonical(a); }
-// tf32: 10 bits of fraction, ties away from zero.
+// tf32: 10 bits of fraction, ties away from zero; a NaN is cut off there.
 HWY_INLINE std::uint32_t to_tf32(float a) {
   const std::uint32_t bits = as_bits(a);
   const std::uint32_t rounded = (bits + 0x1000U) & 0xffffe000U;
-  const bool finite = (bits & 0x7f800000U) != 0x7f800000U;
-  return is_nan(a) ? 0x7fffe000U : (finite ? rounded : bits);
+  return pick((bits & 0x7f800000U) != 0x7f800000U, rounded, bits & 0xffffe000U);
 }
 
 // ---- Choosing

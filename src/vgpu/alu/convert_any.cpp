@@ -121,6 +121,16 @@ std::uint64_t to_float(Number number, Type to, const ConvertCode& code, const Fo
   return magnitude > exact::largest(format) ? (bits & sign_bit) | exact::largest(format) : bits;
 }
 
+// A NaN made quiet, with its sign and as much of its payload as both formats have.
+std::uint64_t nan_across(std::uint64_t bits, const Format& from, const Format& to) {
+  const auto spare = static_cast<unsigned>(64 - from.fraction_bits),
+             top = static_cast<unsigned>(to.fraction_bits);
+  const std::uint64_t payload = bits << spare >> static_cast<unsigned>(64 - to.fraction_bits);
+  const std::uint64_t sign = (bits >> static_cast<unsigned>(from.total_bits() - 1)) & 1U;
+  const std::uint64_t exponent = (1ULL << static_cast<unsigned>(to.exponent_bits)) - 1;
+  return sign << static_cast<unsigned>(to.total_bits() - 1) | exponent << top | 1ULL << (top - 1) | payload;
+}
+
 std::uint64_t convert(std::uint64_t raw, const ConvertCode& code) {
   const int from_bits = ptx::bits_of(code.from);
   const std::uint64_t source = low_bits(raw, from_bits);
@@ -131,7 +141,12 @@ std::uint64_t convert(std::uint64_t raw, const ConvertCode& code) {
     if (is_integer(code.to)) return code.sat ? saturate_integer(negative, magnitude, code.to) : extended;
     return to_float(exact::from_integer(negative, magnitude), code.to, code, *format_of(code.to));
   }
-  const Number number = exact::unpack(*format_of(code.from), source, code.ftz && code.from == Type::kF32);
+  const Format from = *format_of(code.from);
+  const Number number = exact::unpack(from, source, code.ftz && code.from == Type::kF32);
+  const bool keeps_payload =
+      (code.from == Type::kF64 || code.to == Type::kF64) && !is_integer(code.to) && !code.sat;
+  if (number.kind == Number::Kind::kNan && keeps_payload)
+    return nan_across(source, from, *format_of(code.to));
   if (is_integer(code.to)) return to_integer(number, code);
   const std::uint64_t bits = to_float(number, code.to, code, *format_of(code.to));
   // tf32 lies in the upper 19 bits of a 32-bit register.

@@ -79,11 +79,11 @@ struct Sqrt {
 
 template <bool kFlush>
 HWY_INLINE float negate(float a) {
-  return as_float(as_bits(maybe_flush<kFlush>(a)) ^ 0x80000000U);
+  return canonical(as_float(as_bits(maybe_flush<kFlush>(a)) ^ 0x80000000U));
 }
 template <bool kFlush>
 HWY_INLINE float magnitude(float a) {
-  return as_float(as_bits(maybe_flush<kFlush>(a)) & 0x7fffffffU);
+  return canonical(as_float(as_bits(maybe_flush<kFlush>(a)) & 0x7fffffffU));
 }
 HWY_INLINE std::uint32_t copy_sign(std::uint32_t a, std::uint32_t b) {
   return (a & 0x80000000U) | (b & 0x7fffffffU);

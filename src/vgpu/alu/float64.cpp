@@ -36,8 +36,8 @@ HWY_INLINE double fused(double a, double b, double c) {
 }
 HWY_INLINE double reciprocal(double a) { return settle(1.0 / a, a); }
 HWY_INLINE double root(double a) { return settle(__builtin_sqrt(a), a); }
-HWY_INLINE std::uint64_t negate(std::uint64_t a) { return a ^ kSign; }
-HWY_INLINE std::uint64_t magnitude(std::uint64_t a) { return a & ~kSign; }
+HWY_INLINE double negate(double a) { return pick(is_nan(a), quiet(a), as_double(as_bits(a) ^ kSign)); }
+HWY_INLINE double magnitude(double a) { return pick(is_nan(a), quiet(a), as_double(as_bits(a) & ~kSign)); }
 HWY_INLINE std::uint64_t copy_sign(std::uint64_t a, std::uint64_t b) { return (a & kSign) | (b & ~kSign); }
 
 template <bool kMax>

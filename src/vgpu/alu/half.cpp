@@ -110,16 +110,22 @@ struct Fma {
     return finish<H>(narrow_odd<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode))), mode);
   }
 };
+template <class H>
+HWY_INLINE std::uint16_t canonical_half(std::uint16_t h) {
+  return pick((h & 0x7fffU) > H::kInfinity, kNanHalf, h);
+}
 struct Neg {
   template <class H>
   static HWY_INLINE std::uint16_t f(std::uint16_t a, unsigned mode) {
-    return static_cast<std::uint16_t>(((mode & kFtz) != 0 ? flush_half<H>(a) : a) ^ 0x8000U);
+    const std::uint16_t x = (mode & kFtz) != 0 ? flush_half<H>(a) : a;
+    return canonical_half<H>(static_cast<std::uint16_t>(x ^ 0x8000U));
   }
 };
 struct Abs {
   template <class H>
   static HWY_INLINE std::uint16_t f(std::uint16_t a, unsigned mode) {
-    return static_cast<std::uint16_t>(((mode & kFtz) != 0 ? flush_half<H>(a) : a) & 0x7fffU);
+    const std::uint16_t x = (mode & kFtz) != 0 ? flush_half<H>(a) : a;
+    return canonical_half<H>(static_cast<std::uint16_t>(x & 0x7fffU));
   }
 };
 template <bool kMax>

@@ -164,7 +164,7 @@ HWY_INLINE std::uint32_t div_u32(std::uint32_t a, std::uint32_t b) {
   return pick(b == 0, 0xffffffffU, low_word(__builtin_trunc(to_double(a) / to_double(divisor))));
 }
 HWY_INLINE std::uint32_t rem_u32(std::uint32_t a, std::uint32_t b) {
-  return pick(b == 0, a, a - div_u32(a, b) * b);
+  return pick(b == 0, 0xffffffffU, a - div_u32(a, b) * b);
 }
 HWY_INLINE std::uint32_t size_of(std::int32_t a) {
   const auto sign = static_cast<std::uint32_t>(a >> 31);
@@ -176,7 +176,7 @@ HWY_INLINE std::int32_t div_s32(std::int32_t a, std::int32_t b) {
   return static_cast<std::int32_t>(pick(b == 0, 0xffffffffU, quotient));
 }
 HWY_INLINE std::int32_t rem_s32(std::int32_t a, std::int32_t b) {
-  return pick(b == 0, a, Sub::f(a, MulLo::f(div_s32(a, b), b)));
+  return pick(b == 0, -1, Sub::f(a, MulLo::f(div_s32(a, b), b)));
 }
 struct Div {
   template <typename T>
@@ -189,7 +189,7 @@ struct Div {
 struct Rem {
   template <typename T>
   static HWY_INLINE T f(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(~T{0});
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }
