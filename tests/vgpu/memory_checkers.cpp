@@ -225,6 +225,22 @@ TEST(MemoryCheckers, SharedLocalAndParameterBounds) {
             "PE 0 writes 4 bytes of the kernel's parameters, which can only be read");
 }
 
+TEST(MemoryCheckers, LocalMemoryEndsWithTheStack) {
+  MemoryHarness h;
+  h.set_local(32);
+  h.assemble("st.local.u32 [%rd1], %r1;\nld.u32 %r1, [%rd2+4];");
+  h.set<std::uint64_t>("%rd1", 28);
+  h.set<std::uint64_t>("%rd2", kLocalWindow + 28);
+  ASSERT_EQ(h.execute(), MemOutcome::kFault);
+  EXPECT_EQ(only(h.log),
+            "test.cu:21:5: out-of-bounds: PE 0 reads 4 bytes past the end of local memory\n"
+            "   test.cu:21: read by PE 0, block (0,0,0), thread (0,0,0), in k()\n"
+            "   memory: 32 bytes of local memory of thread (0,0,0) of block (0,0,0), byte 32 on PE 0\n"
+            "   why: thread (0,0,0) of block (0,0,0) is at byte 32; there are 32 bytes\n"
+            "   mend: guard the index into the local array with its length\n"
+            "   32 times\n");
+}
+
 TEST(MemoryCheckers, ConstantMemoryIsReadOnly) {
   MemoryHarness h;
   const std::uint64_t table = *h.memory->allocate(0, 64, 64, AllocationKind::kConstant, "table", "", "");

@@ -76,8 +76,10 @@ void Machine::State::leave_frame(CoreWarp& warp, Activation& frame, std::uint32_
 bool Machine::State::grow_local(CoreWarp& warp, std::uint32_t needed) {
   if (needed <= warp.local_bytes) return true;
   if (needed > kMaxStackBytes) return false;
-  const std::uint32_t bytes =
-      std::min(kMaxStackBytes, std::max(needed, warp.local_bytes * 2) + 255U) / 256U * 256U;
+  // At first just what the kernel needs, so that an index past its last local array is out of bounds;
+  // recursion, whose need nobody knows, doubles it.
+  const std::uint32_t wanted = std::max(needed, warp.local_bytes * 2);
+  const std::uint32_t bytes = std::min(kMaxStackBytes, (wanted + 15U) / 16U * 16U);
   std::vector<std::uint8_t> storage(std::size_t{bytes} * kWarpSize);
   std::vector<std::uint8_t> written(std::size_t{bytes} * kWarpSize / 8);
   const std::uint32_t old = warp.local_bytes;

@@ -251,7 +251,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
     warp->id = next_warp_id++;
     warp->current = 0;
     warp->groups.clear();
-    if (warp->local_bytes >= grid.stack_bytes) {
+    if (warp->local_bytes == grid.stack_bytes) {
       std::fill(warp->local_written_storage.begin(), warp->local_written_storage.end(), 0);
     } else {
       warp->local_bytes = 0;

@@ -46,12 +46,13 @@ FaultText near_allocation(const Allocation& allocation, std::uint64_t address, s
     out.message = who + " " + verb + " " + bytes_text(bytes) + " past the end of " + name;
   }
   out.why = subject(whose) + " is at byte " + with_commas(static_cast<std::uint64_t>(offset));
+  const std::string holder = allocation.name.empty() ? "the allocation" : name;
   if (bytes <= 16 && offset % static_cast<std::int64_t>(bytes) == 0) {
     out.why += " (index " + with_commas(static_cast<std::uint64_t>(offset) / bytes) + " in elements of " +
-               bytes_text(bytes) + "); " + name + " has " + bytes_text(allocation.size) + " (" +
+               bytes_text(bytes) + "); " + holder + " has " + bytes_text(allocation.size) + " (" +
                with_commas(allocation.size / bytes) + " elements)";
   } else {
-    out.why += "; " + name + " has " + bytes_text(allocation.size);
+    out.why += "; " + holder + " has " + bytes_text(allocation.size);
   }
   out.advice = bytes <= 16 ? "guard the access with the number of elements, or allocate more"
                            : "make the length at most what is left behind the offset, or allocate more";
