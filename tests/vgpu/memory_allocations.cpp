@@ -101,7 +101,7 @@ TEST(MemoryAllocations, OutOfMemoryNamesWhatIsLeft) {
   EXPECT_EQ(huge.error().message,
             "out of memory: PE 0 asks for 1 TiB of device memory, and 141 GiB of 141 GiB are left");
   // Untouched memory costs nothing.
-  EXPECT_TRUE(h.memory->allocate(0, 100ULL << 30U, 256, AllocationKind::kDevice, "", "cudaMalloc", ""));
+  EXPECT_TRUE(h.memory->allocate(0, 140ULL << 30U, 256, AllocationKind::kDevice, "", "cudaMalloc", ""));
 }
 
 TEST(MemoryTransfers, CopiesCarryTheMarks) {

@@ -291,17 +291,15 @@ static bool access_window(ReportedReads& reported, Warp& warp, const Inst& inst,
   return true;
 }
 
-// Lane by lane, lowest first, so that a finding names the first thread at fault. False: one was logged. `one`
-// says whether all lanes met one allocation, records[i] what lane i met.
+// Lane by lane, lowest first, so that a finding names the first thread at fault. False: one was logged.
+// records[i] is what lane i met.
 static bool resolve_lanes(Memory& memory, Memory::State& s, Warp& warp, const Inst& inst,
-                          const Memory::Access& access, AllocationRecord** records, bool* one) {
+                          const Memory::Access& access, AllocationRecord** records) {
   const int pe = warp.block->grid->pe;
   const bool stores = access.kind != AccessKind::kLoad;
   int first = -1;
   unsigned count = 0;
   Fault first_fault = Fault::kNone;
-  *one = true;
-  AllocationRecord* const lowest = s.table.find(address_of(access, std::countr_zero(access.mask)));
   for_lanes(access.mask, [&](int lane) {
     const std::uint64_t address = address_of(access, lane);
     AllocationRecord* found = s.table.find(address);
@@ -315,7 +313,6 @@ static bool resolve_lanes(Memory& memory, Memory::State& s, Warp& warp, const In
       if (fault == Fault::kNone && access.space == ptx::Space::kConst && !constant) fault = Fault::kNotConst;
     }
     records[lane] = found;
-    *one = *one && found == lowest;
     if (fault == Fault::kNone) return;
     if (first < 0) {
       first = lane;
@@ -365,26 +362,34 @@ static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Ins
       s.cache[static_cast<std::size_t>(warp.block->grid->pe)]
              [(reinterpret_cast<std::uintptr_t>(&inst) / sizeof(Inst)) % Memory::State::kCached];
   AllocationRecord* records[kWarpSize];
-  AllocationRecord* record = cached.record;
-  if (!inside(access, cached.begin, cached.size) || (stores && !cached.writable) ||
-      (access.space == ptx::Space::kConst && !cached.constant)) [[unlikely]] {
-    bool one = true;
-    if (!resolve_lanes(memory, s, warp, inst, access, records, &one)) return false;
-    if (!one) {
-      if (!stores || access.kind == AccessKind::kAtomic) unwritten_in_arena(s, warp, inst, access, records);
+  const auto usable = [&] {
+    return inside(access, cached.begin, cached.size) && (!stores || cached.writable) &&
+           (access.space != ptx::Space::kConst || cached.constant);
+  };
+  if (!usable()) [[unlikely]] {
+    // Instructions share the cache's places: most often all lanes are in the allocation that the first one is
+    // in.
+    AllocationRecord* const found = s.table.find(address_of(access, std::countr_zero(access.mask)));
+    cached = CachedRange{};
+    if (found != nullptr &&
+        s.right_of(warp.block->grid->pe, found->info, s.config.peers_reachable) == Fault::kNone) {
+      cached.begin = found->info.base;
+      cached.size = found->info.size;
+      cached.record = found;
+      cached.constant = found->info.kind == AllocationKind::kConstant;
+      cached.writable = !cached.constant;
+    }
+    if (!usable()) {
+      if (!resolve_lanes(memory, s, warp, inst, access, records)) return false;
+      if (access.kind != AccessKind::kStore) unwritten_in_arena(s, warp, inst, access, records);
       if (stores) {
         for_lanes(access.mask,
                   [&](int lane) { s.mark_written(*records[lane], address_of(access, lane), access.bytes); });
       }
       return true;
     }
-    record = records[std::countr_zero(access.mask)];
-    cached.begin = record->info.base;
-    cached.size = record->info.size;
-    cached.record = record;
-    cached.constant = record->info.kind == AllocationKind::kConstant;
-    cached.writable = !cached.constant;
   }
+  AllocationRecord* const record = cached.record;
   if (record->complete) return true;
 
   std::uint8_t* const marks = s.marks_by_address();

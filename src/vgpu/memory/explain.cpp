@@ -129,15 +129,16 @@ FaultText explain_fault(const AllocationTable& table, Fault fault, int pe, int t
     return out;
   }
   const Allocation* after = table.after(address);
-  const auto same_half = [&](const Allocation* allocation) {
+  const auto same_part = [&](const Allocation* allocation) {
     return allocation != nullptr && allocation->pe == target_pe &&
-           (allocation->kind == AllocationKind::kSymmetric) == (address % kPeSpan >= kPeSpan / 2);
+           (allocation->kind == AllocationKind::kSymmetric) ==
+               ((address - kArenaBase) % kPeSpan >= kDeviceSpan);
   };
   const std::uint64_t past =
-      same_half(before) ? address - before->base - (address - before->base < before->size ? 0 : before->size)
+      same_part(before) ? address - before->base - (address - before->base < before->size ? 0 : before->size)
                         : ~0ULL;
-  const std::uint64_t short_of = same_half(after) ? after->base - address : ~0ULL;
-  const bool inside = same_half(before) && address - before->base < before->size;
+  const std::uint64_t short_of = same_part(after) ? after->base - address : ~0ULL;
+  const bool inside = same_part(before) && address - before->base < before->size;
   if (inside || (past <= short_of && past < kNearBytes))
     return near_allocation(*before, address, bytes, verb, who, whose);
   if (short_of < kNearBytes) return near_allocation(*after, address, bytes, verb, who, whose);

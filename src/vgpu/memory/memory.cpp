@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kStartGrain = 2ULL << 20U;  // regions start at multiples of this
-constexpr std::uint64_t kStartChoices = 512;        // so a region starts up to 1 GiB into its half
+constexpr std::uint64_t kStartChoices = 512;        // so a region starts up to 1 GiB into its part
 
 Error out_of_memory(int pe, std::uint64_t size, const Region& region, const char* what) {
   return machine_error("out of memory: PE " + std::to_string(pe) + " asks for " + human_bytes(size) + " of " +
@@ -76,15 +76,14 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
     std::swap(slots[static_cast<std::size_t>(i)], slots[rng.below(static_cast<std::uint64_t>(i) + 1)]);
   }
   s.pe_of_slot.fill(-1);
-  const std::uint64_t half = kPeSpan / 2;
   for (int pe = 0; pe < config.n_pes; ++pe) {
     const int slot = slots[static_cast<std::size_t>(pe)];
     s.slot_of_pe.push_back(slot);
     s.pe_of_slot[static_cast<std::size_t>(slot)] = pe;
     const std::uint64_t begin = kArenaBase + static_cast<std::uint64_t>(slot) * kPeSpan;
     const std::uint64_t device_begin = begin + (1 + rng.below(kStartChoices)) * kStartGrain;
-    s.device.emplace_back(device_begin, begin + half, config.device_bytes);
-    s.symmetric_begin.push_back(begin + half + (1 + rng.below(kStartChoices)) * kStartGrain);
+    s.device.emplace_back(device_begin, begin + kDeviceSpan, config.device_bytes);
+    s.symmetric_begin.push_back(begin + kDeviceSpan + (1 + rng.below(kStartChoices)) * kStartGrain);
 
     Descriptor file(memfd_create("echolo-host-memory", MFD_CLOEXEC));
     if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(kHostSpan)) != 0) {
@@ -97,7 +96,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
     s.host_maps.push_back(std::move(*map));
     s.host.emplace_back(host, host + kHostSpan, kHostSpan);
   }
-  const std::uint64_t symmetric_span = half - (kStartChoices + 1) * kStartGrain;
+  const std::uint64_t symmetric_span = kPeSpan - kDeviceSpan - (kStartChoices + 1) * kStartGrain;
   s.symmetric = Region(0, symmetric_span, std::min(config.symmetric_bytes, symmetric_span));
   s.cache.resize(static_cast<std::size_t>(config.n_pes));
   return memory;

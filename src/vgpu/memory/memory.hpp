@@ -21,7 +21,7 @@ namespace echolo::vgpu {
 // Address layout (equal in the node and, reserved and inaccessible, in every PE process).
 inline constexpr int kMaxPes = 64;
 inline constexpr std::uint64_t kArenaBase = 0x2000'0000'0000ULL;
-inline constexpr std::uint64_t kPeSpan = 1ULL << 38U;           // 256 GiB a PE: lower half device memory, upper half symmetric heap
+inline constexpr std::uint64_t kPeSpan = 1ULL << 38U;           // 256 GiB a PE: device memory, from 160 GiB on the symmetric heap
 inline constexpr std::uint64_t kArenaBytes = kPeSpan * kMaxPes;
 // Pinned, mapped and managed host memory: real host memory of the PE, shared with the node at the same address.
 inline constexpr std::uint64_t kHostBase = 0x3000'0000'0000ULL;

@@ -17,6 +17,9 @@
 
 namespace echolo::vgpu {
 
+// Of a PE's span; the symmetric heap has the rest. Both hold what an H200 has (141 GiB) and a heap of 64 GiB.
+inline constexpr std::uint64_t kDeviceSpan = kPeSpan / 8 * 5;
+
 enum class Fault : std::uint8_t {
   kNone,
   kNowhere,      // in no live allocation
@@ -48,7 +51,7 @@ struct Memory::State {
   std::vector<Mapping> host_maps;
   WriterTable writers;
 
-  static constexpr std::size_t kCached = 64;
+  static constexpr std::size_t kCached = 256;
   std::vector<std::array<CachedRange, kCached>> cache;  // a PE
   void forget_cached() {
     for (auto& ranges : cache) ranges.fill(CachedRange{});
