@@ -31,9 +31,15 @@ json candidate_to_json(const CandidateJob& job) {
     }
     outputs.push_back(std::move(list));
   }
-  return {{"library", job.library}, {"problem", job.problem}, {"dtype", static_cast<int>(job.dtype)},
-          {"params", job.params}, {"inputs", job.inputs}, {"outputs", std::move(outputs)},
-          {"calls", calls_to_json(job.calls)}, {"replays", calls_to_json(job.replays)}, {"output_dir", job.output_dir}};
+  return {{"library", job.library},
+          {"problem", job.problem},
+          {"dtype", static_cast<int>(job.dtype)},
+          {"params", job.params},
+          {"inputs", job.inputs},
+          {"outputs", std::move(outputs)},
+          {"calls", calls_to_json(job.calls)},
+          {"replays", calls_to_json(job.replays)},
+          {"output_dir", job.output_dir}};
 }
 
 DType dtype_from(const json& in) {
@@ -66,14 +72,22 @@ CandidateJob candidate_from_json(const json& in) {
 }  // namespace
 
 void to_json(json& out, const JobSpec& spec) {
-  out = {{"world", spec.world}, {"seed", spec.seed}, {"policy", spec.policy}, {"policy_seed", spec.policy_seed},
-         {"fabric", spec.fabric}, {"timeout_ms", spec.timeout.count()}, {"host_timeout_ms", spec.host_timeout.count()},
-         {"output_limit", spec.output_limit}, {"sandbox", spec.sandbox}, {"is_candidate", spec.is_candidate},
+  out = {{"world", spec.world},
+         {"seed", spec.seed},
+         {"policy", spec.policy},
+         {"policy_seed", spec.policy_seed},
+         {"fabric", spec.fabric},
+         {"timeout_ms", spec.timeout.count()},
+         {"host_timeout_ms", spec.host_timeout.count()},
+         {"output_limit", spec.output_limit},
+         {"sandbox", spec.sandbox},
+         {"is_candidate", spec.is_candidate},
          {"register_counts", spec.register_counts}};
   if (spec.is_candidate) {
     out["candidate"] = candidate_to_json(spec.candidate);
   } else {
-    out["program"] = {{"executable", spec.program.executable}, {"arguments", spec.program.arguments},
+    out["program"] = {{"executable", spec.program.executable},
+                      {"arguments", spec.program.arguments},
                       {"env", spec.program.env}};
   }
 }
@@ -103,13 +117,22 @@ void from_json(const json& in, JobSpec& spec) {
 void to_json(json& out, const JobResult& result) {
   json pes = json::array();
   for (const PeReport& pe : result.pes) {
-    pes.push_back({{"end", kEnds[static_cast<int>(pe.end)]}, {"code", pe.code}, {"detail", pe.detail},
-                   {"output", pe.output}, {"output_truncated", pe.output_truncated}});
+    pes.push_back({{"end", kEnds[static_cast<int>(pe.end)]},
+                   {"code", pe.code},
+                   {"detail", pe.detail},
+                   {"output", pe.output},
+                   {"output_truncated", pe.output_truncated}});
   }
-  out = {{"status", result.status}, {"message", result.message}, {"findings", result.findings}, {"pes", std::move(pes)},
-         {"modelled_ns", result.modelled_ns}, {"call_modelled_ns", result.call_modelled_ns},
-         {"warp_instructions", result.warp_instructions}, {"lane_instructions", result.lane_instructions},
-         {"seconds", result.seconds}, {"device_seconds", result.device_seconds}};
+  out = {{"status", result.status},
+         {"message", result.message},
+         {"findings", result.findings},
+         {"pes", std::move(pes)},
+         {"modelled_ns", result.modelled_ns},
+         {"call_modelled_ns", result.call_modelled_ns},
+         {"warp_instructions", result.warp_instructions},
+         {"lane_instructions", result.lane_instructions},
+         {"seconds", result.seconds},
+         {"device_seconds", result.device_seconds}};
 }
 
 void from_json(const json& in, JobResult& result) {

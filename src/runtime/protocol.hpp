@@ -1,10 +1,11 @@
-// What a PE process and the node say to each other. Every host thread of a PE has a stream socket of its own to the
-// node; on it, one request is followed by one reply (notes have none). The node trusts nothing that arrives here: a
-// request that does not parse ends that PE, never the node.
+// What a PE process and the node say to each other. Every host thread of a PE has a stream socket of its own
+// to the node; on it, one request is followed by one reply (notes have none). The node trusts nothing that
+// arrives here: a request that does not parse ends that PE, never the node.
 //
-// Request: RequestHeader, then `bytes` of payload. Reply: ReplyHeader, then `bytes` of payload. Payloads are written
-// with Writer and read with Reader, field by field in the order that the comment at the operation gives.
-// New threads are announced on the PE's control socket (kControlFdVariable): one byte together with their socket.
+// Request: RequestHeader, then `bytes` of payload. Reply: ReplyHeader, then `bytes` of payload. Payloads are
+// written with Writer and read with Reader, field by field in the order that the comment at the operation
+// gives. New threads are announced on the PE's control socket (kControlFdVariable): one byte together with
+// their socket.
 #pragma once
 
 #include <cstdint>
@@ -18,53 +19,55 @@ namespace echolo::runtime::wire {
 inline constexpr std::uint32_t kMagic = 0x4c4f4845U;  // "EHOL"
 inline constexpr std::uint16_t kVersion = 1;
 inline constexpr std::uint32_t kMaxPayload = 64U << 20U;
-inline constexpr std::uint64_t kChunk = 16U << 20U;   // copies to and from pageable memory travel in pieces of this
+inline constexpr std::uint64_t kChunk =
+    16U << 20U;  // copies to and from pageable memory travel in pieces of this
 inline constexpr int kMaxFrames = 4;
 inline constexpr const char* kControlFdVariable = "ECHOLO_CONTROL_FD";
 inline constexpr std::uint32_t kMaxTensors = 64;
 
 enum class Op : std::uint16_t {
-  kHello,             // u32 process, u32 thread -> Hello (and, on a PE's first connection, the memfd of its pinned memory)
+  kHello,  // u32 process, u32 thread -> Hello (and, on a PE's first connection, the memfd of its pinned
+           // memory)
   // ---- notes: no reply ----
-  kNoteModule,        // u64 load base, str path: gets the next module number of this PE, 1 first
-  kNoteCrash,         // u32 signal, u64 fault address, u8 arena: the process ends now
-  kNoteExit,          // i32 code: exit() was called
-  kNoteException,     // str what: an exception left the candidate's function
-  kNoteFailure,       // str: a candidate's function left an error behind ("cudaErrorInvalidValue: ...")
-  kNoteUnsupported,   // str: why a call returned cudaErrorNotSupported
-  kNoteEnd,           // echolo-pe, or a program's exit handler: this PE ended as it should
+  kNoteModule,       // u64 load base, str path: gets the next module number of this PE, 1 first
+  kNoteCrash,        // u32 signal, u64 fault address, u8 arena: the process ends now
+  kNoteExit,         // i32 code: exit() was called
+  kNoteException,    // str what: an exception left the candidate's function
+  kNoteFailure,      // str: a candidate's function left an error behind ("cudaErrorInvalidValue: ...")
+  kNoteUnsupported,  // str: why a call returned cudaErrorNotSupported
+  kNoteEnd,          // echolo-pe, or a program's exit handler: this PE ended as it should
   // ---- modules and kernels ----
-  kLoadModule,        // str name, blob ptx -> u32 module
-  kKernelInfo,        // u32 module, str kernel -> KernelInfo fields (see node/calls_launch.cpp)
-  kVariable,          // u32 module, str name -> u64 address, u64 size
-  kFunctionLimit,     // u32 module, str kernel, u64 dynamic shared memory allowed
-  kOccupancy,         // u32 module, str kernel, u32 threads, u64 dynamic shared -> u32 blocks an SM
-  kLaunch,            // u32 module, str kernel, 6 x u32 grid and block, u64 shared, u64 stream, u8 cooperative,
-                      // u8 collective, blob parameters
+  kLoadModule,     // str name, blob ptx -> u32 module
+  kKernelInfo,     // u32 module, str kernel -> KernelInfo fields (see node/calls_launch.cpp)
+  kVariable,       // u32 module, str name -> u64 address, u64 size
+  kFunctionLimit,  // u32 module, str kernel, u64 dynamic shared memory allowed
+  kOccupancy,      // u32 module, str kernel, u32 threads, u64 dynamic shared -> u32 blocks an SM
+  kLaunch,         // u32 module, str kernel, 6 x u32 grid and block, u64 shared, u64 stream, u8 cooperative,
+                   // blob parameters
   // ---- memory ----
-  kAllocate,          // u8 AllocationClass, u64 bytes -> u64 address
-  kFree,              // u8 AllocationClass, u64 address
-  kFreeAsync,         // u64 address, u64 stream
-  kMemoryInfo,        // -> u64 free, u64 total
-  kPointerInfo,       // u64 address -> u8 AllocationClass (kPageable: unknown), u64 base, u64 size
-  kCopy,              // CopyRequest fields (see pe/copies.cpp) -> blob: what to store at a pageable destination
-  kFill,              // u64 address, u8 value, u64 pitch, u64 width, u64 height, u64 stream, u8 wait
+  kAllocate,     // u8 AllocationClass, u64 bytes -> u64 address
+  kFree,         // u8 AllocationClass, u64 address
+  kFreeAsync,    // u64 address, u64 stream
+  kMemoryInfo,   // -> u64 free, u64 total
+  kPointerInfo,  // u64 address -> u8 AllocationClass (kPageable: unknown), u64 base, u64 size
+  kCopy,         // CopyRequest fields (see pe/copies.cpp) -> blob: what to store at a pageable destination
+  kFill,         // u64 address, u8 value, u64 pitch, u64 width, u64 height, u64 stream, u8 wait
   // ---- streams and events ----
-  kStreamCreate,      // u32 flags, i32 priority -> u64
-  kStreamDestroy,     // u64
-  kStreamSync,        // u64
-  kStreamQuery,       // u64
-  kStreamWaitEvent,   // u64 stream, u64 event
-  kStreamInfo,        // u64 -> u32 flags, i32 priority, u64 id
-  kHostFunction,      // u64 stream, u64 function, u64 data, u8 callback form
-  kService,           // u8 state (0 first), blob result -> u8 ServiceKind, u64 a, u64 b, u64 c, blob
+  kStreamCreate,     // u32 flags, i32 priority -> u64
+  kStreamDestroy,    // u64
+  kStreamSync,       // u64
+  kStreamQuery,      // u64
+  kStreamWaitEvent,  // u64 stream, u64 event
+  kStreamInfo,       // u64 -> u32 flags, i32 priority, u64 id
+  kHostFunction,     // u64 stream, u64 function, u64 data, u8 callback form
+  kService,          // u8 state (0 first), blob result -> u8 ServiceKind, u64 a, u64 b, u64 c, blob
   kDeviceSync,
-  kEventCreate,       // u32 flags -> u64
-  kEventDestroy,      // u64
-  kEventRecord,       // u64 event, u64 stream
-  kEventSync,         // u64
-  kEventQuery,        // u64
-  kEventElapsed,      // u64 start, u64 end -> u64 nanoseconds (modelled)
+  kEventCreate,   // u32 flags -> u64
+  kEventDestroy,  // u64
+  kEventRecord,   // u64 event, u64 stream
+  kEventSync,     // u64
+  kEventQuery,    // u64
+  kEventElapsed,  // u64 start, u64 end -> u64 nanoseconds (modelled)
   // ---- graphs ----
   kCaptureBegin,      // u64 stream, u32 mode
   kCaptureEnd,        // u64 stream -> u64 graph
@@ -77,10 +80,10 @@ enum class Op : std::uint16_t {
   kGraphNodeCount,    // u64 -> u64
   // ---- NVSHMEM ----
   kShmemInit,
-  kShmemFinalize,     // waits for every PE, as nvshmem_finalize does
-  kShmemCall,         // u8 on stream, u64 stream, u32 n, n x u64: what shmem::Fabric::host_call takes -> u64 result
+  kShmemFinalize,  // waits for every PE, as nvshmem_finalize does
+  kShmemCall,  // u8 on stream, u64 stream, u32 n, n x u64: what shmem::Fabric::host_call takes -> u64 result
   // ---- the judge's candidates (echolo-pe) ----
-  kNextCommand,       // u64 stream -> Command fields (see node/candidate_driver.cpp)
+  kNextCommand,  // u64 stream -> Command fields (see node/candidate_driver.cpp)
   kCount
 };
 
@@ -88,7 +91,8 @@ enum class AllocationClass : std::uint8_t { kPageable, kDevice, kPinned, kManage
 enum class ServiceKind : std::uint8_t { kFunction, kCallback, kReadHost, kWriteHost };
 enum class CommandKind : std::uint8_t { kCreate, kRun, kCapture, kReplay, kDestroy, kExit };
 
-// A return address of host code: the module's number on this PE (0: none known) and the offset from its load base.
+// A return address of host code: the module's number on this PE (0: none known) and the offset from its load
+// base.
 struct Frame {
   std::uint32_t module = 0;
   std::uint32_t reserved = 0;
@@ -101,16 +105,16 @@ struct RequestHeader {
   std::uint16_t op = 0;
   std::uint32_t bytes = 0;
   std::uint32_t reserved = 0;
-  char name[48] = {};            // of the API function, zero-terminated: "cudaMemcpyAsync"
-  Frame frames[kMaxFrames];      // who called it, innermost first
+  char name[48] = {};        // of the API function, zero-terminated: "cudaMemcpyAsync"
+  Frame frames[kMaxFrames];  // who called it, innermost first
 };
 static_assert(sizeof(RequestHeader) == 64 + sizeof(Frame) * kMaxFrames);
 
 struct ReplyHeader {
   std::uint32_t magic = kMagic;
-  std::int32_t error = 0;        // a cudaError_t
+  std::int32_t error = 0;  // a cudaError_t
   std::uint32_t bytes = 0;
-  std::uint32_t flags = 0;       // kStartService
+  std::uint32_t flags = 0;  // kStartService
 };
 inline constexpr std::uint32_t kStartService = 1;  // the PE needs its service thread from now on
 
@@ -119,9 +123,10 @@ struct Hello {
   std::int32_t pe = 0, n_pes = 1;
   std::uint64_t device_bytes = 0;
   std::int32_t sms = 0, max_threads_per_sm = 0, max_blocks_per_sm = 0, registers_per_sm = 0;
-  std::int32_t shared_per_sm = 0, shared_per_block_optin = 0, shared_per_block = 0, reserved_shared_per_block = 0;
+  std::int32_t shared_per_sm = 0, shared_per_block_optin = 0, shared_per_block = 0,
+               reserved_shared_per_block = 0;
   std::int32_t max_threads_per_block = 0, clock_khz = 0;
-  std::int32_t first = 0;        // 1: this is the process's first connection, a descriptor follows
+  std::int32_t first = 0;  // 1: this is the process's first connection, a descriptor follows
   std::int32_t peers_reachable = 1;
   char device_name[64] = {};
 };

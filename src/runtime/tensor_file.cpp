@@ -13,10 +13,11 @@ struct TypeRow {
   const char* name;
   std::uint64_t bytes;
 };
-constexpr TypeRow kTypes[] = {{DType::kBool, "BOOL", 1}, {DType::kU8, "U8", 1}, {DType::kI8, "I8", 1},
-                              {DType::kI16, "I16", 2}, {DType::kI32, "I32", 4}, {DType::kI64, "I64", 8},
-                              {DType::kF16, "F16", 2}, {DType::kBf16, "BF16", 2}, {DType::kF32, "F32", 4},
-                              {DType::kF64, "F64", 8}, {DType::kF8E4M3, "F8_E4M3", 1}, {DType::kF8E5M2, "F8_E5M2", 1}};
+constexpr TypeRow kTypes[] = {
+    {DType::kBool, "BOOL", 1}, {DType::kU8, "U8", 1},          {DType::kI8, "I8", 1},
+    {DType::kI16, "I16", 2},   {DType::kI32, "I32", 4},        {DType::kI64, "I64", 8},
+    {DType::kF16, "F16", 2},   {DType::kBf16, "BF16", 2},      {DType::kF32, "F32", 4},
+    {DType::kF64, "F64", 8},   {DType::kF8E4M3, "F8_E4M3", 1}, {DType::kF8E5M2, "F8_E5M2", 1}};
 
 const TypeRow* row_of(DType dtype) {
   for (const TypeRow& row : kTypes) {
@@ -55,8 +56,8 @@ Result<std::vector<TensorData>> read_tensors(const std::string& path) {
   if (bytes.size() < 8) return malformed(path, "too short");
   std::memcpy(&header_bytes, bytes.data(), 8);
   if (header_bytes > bytes.size() - 8) return malformed(path, "the header is longer than the file");
-  const auto header = nlohmann::json::parse(bytes.begin() + 8, bytes.begin() + 8 + static_cast<std::ptrdiff_t>(header_bytes),
-                                            nullptr, false);
+  const auto header = nlohmann::json::parse(
+      bytes.begin() + 8, bytes.begin() + 8 + static_cast<std::ptrdiff_t>(header_bytes), nullptr, false);
   if (!header.is_object()) return malformed(path, "the header is no JSON object");
   const std::uint64_t data = 8 + header_bytes;
   std::vector<TensorData> out;
@@ -64,9 +65,9 @@ Result<std::vector<TensorData>> read_tensors(const std::string& path) {
     if (name == "__metadata__") continue;
     TensorData tensor;
     tensor.spec.name = name;
-    if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() || !entry.contains("shape") ||
-        !entry["shape"].is_array() || !entry.contains("data_offsets") || !entry["data_offsets"].is_array() ||
-        entry["data_offsets"].size() != 2) {
+    if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+        !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
+        !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
       return malformed(path, "tensor " + name + " is not described");
     }
     bool known = false;
@@ -84,8 +85,10 @@ Result<std::vector<TensorData>> read_tensors(const std::string& path) {
     for (const auto& offset : entry["data_offsets"]) {
       if (!offset.is_number_unsigned()) return malformed(path, "tensor " + name + " has strange offsets");
     }
-    const auto begin = entry["data_offsets"][0].get<std::uint64_t>(), end = entry["data_offsets"][1].get<std::uint64_t>();
-    if (begin > end || end > bytes.size() - data || end - begin != tensor.spec.bytes() || tensor.spec.shape.size() > 8) {
+    const auto begin = entry["data_offsets"][0].get<std::uint64_t>(),
+               end = entry["data_offsets"][1].get<std::uint64_t>();
+    if (begin > end || end > bytes.size() - data || end - begin != tensor.spec.bytes() ||
+        tensor.spec.shape.size() > 8) {
       return malformed(path, "tensor " + name + " does not fit its data");
     }
     tensor.bytes.assign(bytes.begin() + static_cast<std::ptrdiff_t>(data + begin),

@@ -1,4 +1,5 @@
-// Tensors as safetensors files (8 bytes header length, JSON header, data), as the node reads inputs and writes outputs.
+// Tensors as safetensors files (8 bytes header length, JSON header, data), as the node reads inputs and
+// writes outputs.
 #pragma once
 
 #include <cstdint>

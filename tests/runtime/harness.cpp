@@ -76,10 +76,26 @@ Result<std::string> compiled(const std::string& source, bool shared_library) {
   const std::string out = output_path(source + (shared_library ? ".so" : ".exe"));
   const std::string root(ECHOLO_SOURCE_DIR), build(ECHOLO_BINARY_DIR);
   Command command;
-  command.argv = {nvcc(), "-std=c++17", "-gencode", "arch=compute_90a,code=compute_90a", "-lineinfo", "-cudart", "none",
-                  "--no-compress", "-Xcompiler", "-g", "-I" + root + "/include", "-I" + root + "/include/nvshmem",
-                  programs() + source, "-o", out, "-L" + build + "/lib/pe", "-lnvshmem_host", "-lcudart",
-                  "-Xlinker", "-rpath-link," + build + "/lib"};
+  command.argv = {nvcc(),
+                  "-std=c++17",
+                  "-gencode",
+                  "arch=compute_90a,code=compute_90a",
+                  "-lineinfo",
+                  "-cudart",
+                  "none",
+                  "--no-compress",
+                  "-Xcompiler",
+                  "-g",
+                  "-I" + root + "/include",
+                  "-I" + root + "/include/nvshmem",
+                  programs() + source,
+                  "-o",
+                  out,
+                  "-L" + build + "/lib/pe",
+                  "-lnvshmem_host",
+                  "-lcudart",
+                  "-Xlinker",
+                  "-rpath-link," + build + "/lib"};
   if (shared_library) command.argv.insert(command.argv.end(), {"-shared", "-Xcompiler", "-fPIC"});
   return compile(source, std::move(command), out);
 }
@@ -89,7 +105,9 @@ Result<std::string> compiled_host(const std::string& source) {
   if (it != done().end()) return it->second;
   const std::string out = output_path(source + ".exe");
   Command command;
-  command.argv = {"c++", "-std=c++20", "-O1", "-I" + std::string(ECHOLO_SOURCE_DIR) + "/src", programs() + source, "-o", out};
+  command.argv = {
+      "c++", "-std=c++20", "-O1", "-I" + std::string(ECHOLO_SOURCE_DIR) + "/src", programs() + source,
+      "-o",  out};
   return compile(source, std::move(command), out);
 }
 
@@ -114,7 +132,8 @@ std::string render_all(const JobResult& result) {
   std::string out = result.status + ": " + result.message + "\n";
   for (const vgpu::Finding& finding : result.findings) out += vgpu::render(finding, {});
   for (std::size_t pe = 0; pe < result.pes.size(); ++pe) {
-    out += "PE " + std::to_string(pe) + ": " + result.pes[pe].detail + "\n" + result.pes[pe].output.substr(0, 2000);
+    out += "PE " + std::to_string(pe) + ": " + result.pes[pe].detail + "\n" +
+           result.pes[pe].output.substr(0, 2000);
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// A candidate through its whole life: calls without synchronisation between them, a captured graph replayed, outputs
-// harvested by the node; and what becomes of one that misbehaves.
+// A candidate through its whole life: calls without synchronisation between them, a captured graph replayed,
+// outputs harvested by the node; and what becomes of one that misbehaves.
 #include <cstring>
 #include <filesystem>
 
@@ -13,7 +13,9 @@ namespace fs = std::filesystem;
 
 constexpr int kWorld = 3, kN = 40, kCalls = 4, kReplays = 3;
 
-float input_value(int call, int pe, int i) { return static_cast<float>(call * 100 + pe * 10) + static_cast<float>(i) * 0.5F; }
+float input_value(int call, int pe, int i) {
+  return static_cast<float>(call * 100 + pe * 10) + static_cast<float>(i) * 0.5F;
+}
 
 class Candidate : public testing::Test {
  protected:
@@ -50,7 +52,8 @@ class Candidate : public testing::Test {
           const float value = input_value(call, pe, i);
           std::memcpy(x.bytes.data() + static_cast<std::size_t>(i) * sizeof value, &value, sizeof value);
         }
-        const std::string path = (folder_ / ("in" + std::to_string(call) + "." + std::to_string(pe))).string();
+        const std::string path =
+            (folder_ / ("in" + std::to_string(call) + "." + std::to_string(pe))).string();
         EXPECT_TRUE(write_tensors(path, {x}).ok());
         one.input_files.push_back(path);
       }
@@ -75,7 +78,8 @@ TEST_F(Candidate, CallsAndReplaysGiveTheirOwnSums) {
       EXPECT_GT(result->call_modelled_ns[static_cast<std::size_t>(call - 1)], 0U) << call;
       for (int pe = 0; pe < kWorld; ++pe) {
         const std::string path =
-            (folder_ / ("call" + std::to_string(call) + ".rank" + std::to_string(pe) + ".safetensors")).string();
+            (folder_ / ("call" + std::to_string(call) + ".rank" + std::to_string(pe) + ".safetensors"))
+                .string();
         const auto out = read_tensors(path);
         ASSERT_TRUE(out.ok()) << out.error().message;
         ASSERT_EQ(out->size(), 1U);
@@ -105,7 +109,8 @@ TEST_F(Candidate, FaultsAreAttributed) {
       {2, "crashed", "exit(0) inside candidate_run, call 2"},
       {3, "host_dereference", ""},
       {4, "launch_error", "cudaErrorInvalidConfiguration"},
-      {5, "launch_error", "cudaErrorStreamCaptureUnsupported"},  // where the last error is ...CaptureInvalidated
+      {5, "launch_error",
+       "cudaErrorStreamCaptureUnsupported"},  // where the last error is ...CaptureInvalidated
       {6, "crashed", "an exception of unknown type in candidate_run, call 3"},
       {7, "timeout", "in candidate_run, call 2"},
   };
@@ -113,7 +118,8 @@ TEST_F(Candidate, FaultsAreAttributed) {
     const Result<JobResult> result = run_job(job(fault.number));
     ASSERT_TRUE(result.ok()) << result.error().render();
     EXPECT_EQ(result->status, fault.status) << fault.number << "\n" << render_all(*result);
-    EXPECT_NE(result->message.find(fault.says), std::string::npos) << fault.number << "\n" << render_all(*result);
+    EXPECT_NE(result->message.find(fault.says), std::string::npos) << fault.number << "\n"
+                                                                   << render_all(*result);
   }
 }
 

@@ -1,4 +1,5 @@
-// Host code that crashes, hangs, exits or shouts: contained, and named with place and PE. The last of two PEs is at fault.
+// Host code that crashes, hangs, exits or shouts: contained, and named with place and PE. The last of two PEs
+// is at fault.
 #include "harness.hpp"
 
 namespace echolo::runtime::test {
@@ -8,8 +9,8 @@ struct Case {
   const char* name;
   const char* status;
   PeEnd end;
-  const char* detail;   // of the PE at fault
-  const char* at;       // text on the line that `detail` must name; empty: none
+  const char* detail;  // of the PE at fault
+  const char* at;      // text on the line that `detail` must name; empty: none
 };
 
 class Faults : public testing::TestWithParam<Case> {};
@@ -40,7 +41,8 @@ TEST_P(Faults, IsContainedAndNamed) {
 INSTANTIATE_TEST_SUITE_P(
     Runtime, Faults,
     testing::Values(
-        Case{"dereference", "host_dereference", PeEnd::kSignal, "SIGSEGV at address 0x2", "// host-dereference"},
+        Case{"dereference", "host_dereference", PeEnd::kSignal, "SIGSEGV at address 0x2",
+             "// host-dereference"},
         Case{"strlen", "host_dereference", PeEnd::kSignal, "SIGSEGV", "std::strlen"},
         Case{"segv", "crashed", PeEnd::kSignal, "SIGSEGV at address 0x10", "// segmentation fault"},
         Case{"bad_source", "crashed", PeEnd::kSignal, "SIGSEGV at address 0x20", "\"bad_source\""},
@@ -85,7 +87,8 @@ TEST(Runtime, AHostDereferenceNamesAllocationAndLine) {
   EXPECT_NE(finding->sites.at(0).where.file.find("faults.cu"), std::string::npos);
   EXPECT_EQ(finding->sites.at(0).where.function, "total");
   EXPECT_EQ(finding->address.pe, 1);
-  const std::string place = "cudaMalloc at faults.cu:" + std::to_string(line_of("faults.cu", "// allocation"));
+  const std::string place =
+      "cudaMalloc at faults.cu:" + std::to_string(line_of("faults.cu", "// allocation"));
   EXPECT_NE(finding->address.object.find(place), std::string::npos) << finding->address.object;
 }
 

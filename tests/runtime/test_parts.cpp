@@ -131,7 +131,8 @@ TEST(Fatbin, FindsThePtxThatNvccEmbeds) {
 }
 
 TEST(TensorFile, WritesWhatItReads) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("echolo-tensors-" + std::to_string(::getpid()))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("echolo-tensors-" + std::to_string(::getpid()))).string();
   std::vector<TensorData> tensors;
   tensors.push_back({{"b", DType::kBf16, {2, 3}}, std::vector<std::uint8_t>(12, 1)});
   tensors.push_back({{"a", DType::kI64, {}}, std::vector<std::uint8_t>(8, 2)});
@@ -199,7 +200,8 @@ TEST(Engine, StreamsRunInOrderAndApart) {
 
 TEST(Engine, TheLegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
   Trace t;
-  const StreamHandle blocking = t.engine.create_stream(0, false, 0), apart = t.engine.create_stream(0, true, 0);
+  const StreamHandle blocking = t.engine.create_stream(0, false, 0),
+                     apart = t.engine.create_stream(0, true, 0);
   t.held = {'1'};
   t.engine.submit(0, 0, blocking, t.op('1'));
   t.engine.submit(0, 0, 0, t.op('2'));

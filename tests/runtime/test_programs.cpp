@@ -1,4 +1,5 @@
-// Ordinary CUDA programs on one PE, and NVSHMEM programs on several: each case is one run of a compiled program.
+// Ordinary CUDA programs on one PE, and NVSHMEM programs on several: each case is one run of a compiled
+// program.
 #include <fstream>
 
 #include "base/text.hpp"
@@ -20,8 +21,8 @@ TEST_P(Features, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, Features,
-                         testing::Values("memory", "pinned", "symbols", "streams", "events", "host_functions", "graphs",
-                                         "launches", "device", "mapped_polling", "threads"),
+                         testing::Values("memory", "pinned", "symbols", "streams", "events", "host_functions",
+                                         "graphs", "launches", "device", "mapped_polling", "threads"),
                          [](const auto& the_case) { return std::string(the_case.param); });
 
 class Shmem : public testing::TestWithParam<const char*> {};
@@ -39,8 +40,8 @@ TEST_P(Shmem, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, Shmem,
-                         testing::Values("query", "ring", "rma", "on_stream", "collectives", "uniqueid", "graph_ring",
-                                         "collective_launch", "atomics"),
+                         testing::Values("query", "ring", "rma", "on_stream", "collectives", "uniqueid",
+                                         "graph_ring", "collective_launch", "atomics"),
                          [](const auto& the_case) { return std::string(the_case.param); });
 
 TEST(Runtime, SameSeedSameResult) {

@@ -47,11 +47,16 @@ struct ErrorRow {
   int value;
 };
 // The errors that the node itself gives.
-constexpr ErrorRow kErrors[] = {{"cudaErrorInvalidValue", 1}, {"cudaErrorMemoryAllocation", 2},
-                                {"cudaErrorInvalidConfiguration", 9}, {"cudaErrorInvalidSymbol", 13},
-                                {"cudaErrorInvalidDeviceFunction", 98}, {"cudaErrorInvalidPtx", 218},
-                                {"cudaErrorInvalidResourceHandle", kBadHandle}, {"cudaErrorSymbolNotFound", 500},
-                                {"cudaErrorLaunchOutOfResources", 701}, {"cudaErrorCooperativeLaunchTooLarge", 720},
+constexpr ErrorRow kErrors[] = {{"cudaErrorInvalidValue", 1},
+                                {"cudaErrorMemoryAllocation", 2},
+                                {"cudaErrorInvalidConfiguration", 9},
+                                {"cudaErrorInvalidSymbol", 13},
+                                {"cudaErrorInvalidDeviceFunction", 98},
+                                {"cudaErrorInvalidPtx", 218},
+                                {"cudaErrorInvalidResourceHandle", kBadHandle},
+                                {"cudaErrorSymbolNotFound", 500},
+                                {"cudaErrorLaunchOutOfResources", 701},
+                                {"cudaErrorCooperativeLaunchTooLarge", 720},
                                 {"cudaErrorNotSupported", 801},
                                 {"cudaErrorStreamCaptureUnsupported", kCaptureUnsupported},
                                 {"cudaErrorStreamCaptureInvalidated", kCaptureInvalidated},
@@ -65,7 +70,8 @@ constexpr ErrorRow kErrors[] = {{"cudaErrorInvalidValue", 1}, {"cudaErrorMemoryA
 
 }  // namespace
 
-// An engine message begins with the name of its CUDA error; the answer is its number, cudaErrorUnknown where it has none.
+// An engine message begins with the name of its CUDA error; the answer is its number, cudaErrorUnknown where
+// it has none.
 int Node::refuse(int pe, const HostThread& thread, const Error& error) {
   auto& notes = pes_[static_cast<std::size_t>(pe)]->notes;
   if (notes.size() < 16) notes.push_back(call_text(pe, thread) + ": " + error.message);
@@ -95,33 +101,49 @@ Answer Node::handle(int pe, HostThread& thread) {
   const wire::Reader in(thread.pending.payload);
   if (!thread.greeted && op != wire::Op::kHello) return Answer::malformed();
   switch (op) {
-    case wire::Op::kHello: return hello(pe, thread, in);
-    case wire::Op::kLoadModule: return load_module(pe, thread, in);
-    case wire::Op::kKernelInfo: return kernel_info(pe, in);
-    case wire::Op::kVariable: return variable(pe, in);
-    case wire::Op::kFunctionLimit: return function_limit(pe, in);
-    case wire::Op::kOccupancy: return occupancy(pe, in);
-    case wire::Op::kLaunch: return launch(pe, thread, in);
-    case wire::Op::kAllocate: return allocate(pe, thread, in);
-    case wire::Op::kFree: return release(pe, thread, in);
-    case wire::Op::kFreeAsync: return release_async(pe, thread, in);
-    case wire::Op::kMemoryInfo: return memory_info(pe);
-    case wire::Op::kPointerInfo: return pointer_info(pe, in);
-    case wire::Op::kCopy: return copy(pe, thread, in);
-    case wire::Op::kFill: return fill(pe, thread, in);
+    case wire::Op::kHello:
+      return hello(pe, thread, in);
+    case wire::Op::kLoadModule:
+      return load_module(pe, thread, in);
+    case wire::Op::kKernelInfo:
+      return kernel_info(pe, in);
+    case wire::Op::kVariable:
+      return variable(pe, in);
+    case wire::Op::kFunctionLimit:
+      return function_limit(pe, in);
+    case wire::Op::kOccupancy:
+      return occupancy(pe, in);
+    case wire::Op::kLaunch:
+      return launch(pe, thread, in);
+    case wire::Op::kAllocate:
+      return allocate(pe, thread, in);
+    case wire::Op::kFree:
+      return release(pe, thread, in);
+    case wire::Op::kFreeAsync:
+      return release_async(pe, thread, in);
+    case wire::Op::kMemoryInfo:
+      return memory_info(pe);
+    case wire::Op::kPointerInfo:
+      return pointer_info(pe, in);
+    case wire::Op::kCopy:
+      return copy(pe, thread, in);
+    case wire::Op::kFill:
+      return fill(pe, thread, in);
     case wire::Op::kStreamCreate:
     case wire::Op::kStreamDestroy:
     case wire::Op::kStreamSync:
     case wire::Op::kStreamQuery:
     case wire::Op::kStreamWaitEvent:
     case wire::Op::kStreamInfo:
-    case wire::Op::kDeviceSync: return stream_call(pe, thread, in);
+    case wire::Op::kDeviceSync:
+      return stream_call(pe, thread, in);
     case wire::Op::kEventCreate:
     case wire::Op::kEventDestroy:
     case wire::Op::kEventRecord:
     case wire::Op::kEventSync:
     case wire::Op::kEventQuery:
-    case wire::Op::kEventElapsed: return event_call(pe, thread, in);
+    case wire::Op::kEventElapsed:
+      return event_call(pe, thread, in);
     case wire::Op::kCaptureBegin:
     case wire::Op::kCaptureEnd:
     case wire::Op::kCaptureInfo:
@@ -130,13 +152,20 @@ Answer Node::handle(int pe, HostThread& thread) {
     case wire::Op::kGraphLaunch:
     case wire::Op::kGraphDestroy:
     case wire::Op::kGraphExecDestroy:
-    case wire::Op::kGraphNodeCount: return graph_call(pe, thread, in);
-    case wire::Op::kHostFunction: return host_function(pe, thread, in);
-    case wire::Op::kService: return service(pe, thread, in);
-    case wire::Op::kShmemInit: return shmem_init(pe);
-    case wire::Op::kShmemFinalize: return shmem_finalize(pe, thread);
-    case wire::Op::kShmemCall: return shmem_call(pe, thread, in);
-    case wire::Op::kNextCommand: return next_command(pe, thread, in);
+    case wire::Op::kGraphNodeCount:
+      return graph_call(pe, thread, in);
+    case wire::Op::kHostFunction:
+      return host_function(pe, thread, in);
+    case wire::Op::kService:
+      return service(pe, thread, in);
+    case wire::Op::kShmemInit:
+      return shmem_init(pe);
+    case wire::Op::kShmemFinalize:
+      return shmem_finalize(pe, thread);
+    case wire::Op::kShmemCall:
+      return shmem_call(pe, thread, in);
+    case wire::Op::kNextCommand:
+      return next_command(pe, thread, in);
     case wire::Op::kNoteModule:
     case wire::Op::kNoteCrash:
     case wire::Op::kNoteExit:
@@ -144,7 +173,8 @@ Answer Node::handle(int pe, HostThread& thread) {
     case wire::Op::kNoteFailure:
     case wire::Op::kNoteUnsupported:
     case wire::Op::kNoteEnd:
-    case wire::Op::kCount: break;
+    case wire::Op::kCount:
+      break;
   }
   return Answer::malformed();
 }

@@ -30,7 +30,8 @@ constexpr std::uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535, kMaxBlockXY 
 
 }  // namespace
 
-// A form that the virtual node does not know stops the job: a program whose kernel can't be loaded has no other way on.
+// A form that the virtual node does not know stops the job: a program whose kernel can't be loaded has no
+// other way on.
 Answer Node::load_module(int pe, HostThread&, wire::Reader in) {
   const std::string name(in.text()), ptx(in.blob());
   if (!in.done()) return Answer::malformed();
@@ -52,7 +53,8 @@ Answer Node::load_module(int pe, HostThread&, wire::Reader in) {
   return Answer::of(out);
 }
 
-// u32 count, (u32 offset, u32 size) each, then u32 x 6: parameter bytes, static shared, local, registers, const, threads.
+// u32 count, (u32 offset, u32 size) each, then u32 x 6: parameter bytes, static shared, local, registers,
+// const, threads.
 Answer Node::kernel_info(int pe, wire::Reader in) {
   const std::uint32_t number = in.u32();
   const std::string kernel(in.text());
@@ -62,7 +64,8 @@ Answer Node::kernel_info(int pe, wire::Reader in) {
   if (!info.ok()) return Answer::fail(98);
   wire::Writer out;
   out.u32(static_cast<std::uint32_t>(info->param_offsets.size()));
-  for (std::size_t i = 0; i < info->param_offsets.size(); ++i) out.u32(info->param_offsets[i]).u32(info->param_sizes[i]);
+  for (std::size_t i = 0; i < info->param_offsets.size(); ++i)
+    out.u32(info->param_offsets[i]).u32(info->param_sizes[i]);
   out.u32(info->param_bytes).u32(info->static_shared).u32(info->local_bytes).u32(info->registers);
   out.u32(info->const_bytes).u32(info->max_threads);
   return Answer::of(out);
@@ -120,7 +123,6 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
   const std::uint64_t shared = in.u64();
   const StreamHandle stream = in.u64();
   request->cooperative = in.u8() != 0;
-  in.u8();
   const std::string_view parameters = in.blob();
   Module* module = module_of(pe, number);
   if (!in.done() || module == nullptr) return Answer::malformed();
@@ -135,35 +137,41 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
   const auto text_of = [](const vgpu::Dim3& d) {
     return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
   };
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ || grid.z > kMaxGridYZ) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ ||
+      grid.z > kMaxGridYZ) {
     return refused("cudaErrorInvalidConfiguration: a grid of " + text_of(grid) + " blocks");
   }
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > kMaxBlockXY || block.y > kMaxBlockXY ||
       block.z > kMaxBlockZ || block.count() > 1024) {
-    return refused("cudaErrorInvalidConfiguration: a block of " + text_of(block) + " threads; at most 1024 are allowed");
+    return refused("cudaErrorInvalidConfiguration: a block of " + text_of(block) +
+                   " threads; at most 1024 are allowed");
   }
   const vgpu::GpuModel& gpu = machine_->config().gpu;
   const auto limit = module->dynamic_limits.find(request->kernel);
   const std::uint64_t usual = static_cast<std::uint64_t>(gpu.shared_per_block);
-  const std::uint64_t allowed = limit != module->dynamic_limits.end()   ? std::max(limit->second, std::uint64_t{0})
+  const std::uint64_t allowed = limit != module->dynamic_limits.end()
+                                    ? std::max(limit->second, std::uint64_t{0})
                                 : usual > info->static_shared ? usual - info->static_shared
                                                               : 0;
   const bool fits_usual = shared + info->static_shared <= usual;
   if (shared > allowed && !fits_usual) {
-    return refused("cudaErrorInvalidValue: " + std::to_string(shared) + " bytes of dynamic shared memory, allowed are " +
-                   std::to_string(allowed) + "; cudaFuncSetAttribute(..., MaxDynamicSharedMemorySize, ...) raises that");
+    return refused("cudaErrorInvalidValue: " + std::to_string(shared) +
+                   " bytes of dynamic shared memory, allowed are " + std::to_string(allowed) +
+                   "; cudaFuncSetAttribute(..., MaxDynamicSharedMemorySize, ...) raises that");
   }
   request->dynamic_shared = static_cast<std::uint32_t>(shared);
-  const Result<int> blocks = machine_->blocks_per_sm(module->id, request->kernel,
-                                                     static_cast<std::uint32_t>(block.count()), request->dynamic_shared);
+  const Result<int> blocks = machine_->blocks_per_sm(
+      module->id, request->kernel, static_cast<std::uint32_t>(block.count()), request->dynamic_shared);
   if (!blocks.ok()) return refused(blocks.error().message);
   if (*blocks == 0) {
     return refused("cudaErrorLaunchOutOfResources: a block of " + std::to_string(block.count()) +
                    " threads needs more registers or shared memory than one SM has");
   }
-  if (request->cooperative && grid.count() > static_cast<std::uint64_t>(*blocks) * static_cast<std::uint64_t>(gpu.sms)) {
-    return refused("cudaErrorCooperativeLaunchTooLarge: " + std::to_string(grid.count()) + " blocks, but only " +
-                   std::to_string(*blocks) + " x " + std::to_string(gpu.sms) + " can be resident at once");
+  if (request->cooperative &&
+      grid.count() > static_cast<std::uint64_t>(*blocks) * static_cast<std::uint64_t>(gpu.sms)) {
+    return refused("cudaErrorCooperativeLaunchTooLarge: " + std::to_string(grid.count()) +
+                   " blocks, but only " + std::to_string(*blocks) + " x " + std::to_string(gpu.sms) +
+                   " can be resident at once");
   }
   request->module = module->id;
   request->params.assign(parameters.begin(), parameters.end());

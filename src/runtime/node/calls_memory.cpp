@@ -10,11 +10,14 @@ using wire::AllocationClass;
 
 vgpu::AllocationKind kind_of(AllocationClass kind) {
   switch (kind) {
-    case AllocationClass::kPinned: return vgpu::AllocationKind::kPinned;
-    case AllocationClass::kManaged: return vgpu::AllocationKind::kManaged;
+    case AllocationClass::kPinned:
+      return vgpu::AllocationKind::kPinned;
+    case AllocationClass::kManaged:
+      return vgpu::AllocationKind::kManaged;
     case AllocationClass::kDevice:
     case AllocationClass::kAsync:
-    case AllocationClass::kPageable: break;
+    case AllocationClass::kPageable:
+      break;
   }
   return vgpu::AllocationKind::kDevice;
 }
@@ -59,14 +62,17 @@ Answer Node::allocate(int pe, HostThread& thread, wire::Reader in) {
   const AllocationClass kind = in.choice(AllocationClass::kAsync);
   const std::uint64_t bytes = in.u64();
   if (!in.done() || kind == AllocationClass::kPageable) return Answer::malformed();
-  // A capture takes cudaMallocAsync as a node of the graph; that is not offered, so it breaks the capture like the rest.
+  // A capture takes cudaMallocAsync as a node of the graph; that is not offered, so it breaks the capture
+  // like the rest.
   if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
   if (bytes > vgpu::kPeSpan) return Answer::fail(2);
   std::string where = sites_.token(pe, thread.pending.header.frames);
   if (!where.empty()) where += ":" + std::to_string(kTokenLine);
   const Result<std::uint64_t> address =
       machine_->memory().allocate(pe, bytes, 256, kind_of(kind), "", thread.pending.header.name, where);
-  if (!address.ok()) return Answer::fail(refuse(pe, thread, usage_error("cudaErrorMemoryAllocation: " + address.error().message)));
+  if (!address.ok())
+    return Answer::fail(
+        refuse(pe, thread, usage_error("cudaErrorMemoryAllocation: " + address.error().message)));
   wire::Writer out;
   out.u64(*address);
   return Answer::of(out);
@@ -99,11 +105,13 @@ Answer Node::release_async(int pe, HostThread& thread, wire::Reader in) {
   const StreamHandle stream = in.u64();
   if (!in.done()) return Answer::malformed();
   const vgpu::Allocation* found = machine_->memory().find(address);
-  if (found == nullptr || found->base != address || found->pe != pe || !may_free(AllocationClass::kDevice, found->kind)) {
+  if (found == nullptr || found->base != address || found->pe != pe ||
+      !may_free(AllocationClass::kDevice, found->kind)) {
     return Answer::fail(1);
   }
   if (engine_.is_capturing(pe, thread.index, stream)) {
-    return Answer::fail(refuse(pe, thread, usage_error("cudaErrorNotSupported: memory can't be freed by a graph")));
+    return Answer::fail(
+        refuse(pe, thread, usage_error("cudaErrorNotSupported: memory can't be freed by a graph")));
   }
   Op op = make_op(pe, thread, "cudaFreeAsync");
   op.attempt = [this, address](Op&) {
@@ -141,10 +149,12 @@ Answer Node::pointer_info(int pe, wire::Reader in) {
   return Answer::of(out);
 }
 
-// u64 to, from, width, height, to pitch, from pitch, stream; u8 wait, from pageable, to pageable; blob of pageable bytes.
+// u64 to, from, width, height, to pitch, from pitch, stream; u8 wait, from pageable, to pageable; blob of
+// pageable bytes.
 Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
   CopyPlan plan;
-  for (std::uint64_t* field : {&plan.to, &plan.from, &plan.width, &plan.height, &plan.to_pitch, &plan.from_pitch}) {
+  for (std::uint64_t* field :
+       {&plan.to, &plan.from, &plan.width, &plan.height, &plan.to_pitch, &plan.from_pitch}) {
     *field = in.u64();
   }
   const StreamHandle stream = in.u64();
@@ -159,7 +169,8 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
     const bool capturing = engine_.is_capturing(pe, thread.index, stream);
     if (capturing && wait) return Answer::fail(engine_.allow_sync(pe, thread.index, stream));
     if (capturing && plan.height > 1 && (from_pageable || to_pageable)) {
-      return Answer::fail(refuse(pe, thread, usage_error("cudaErrorNotSupported: a captured 2D copy with pageable memory")));
+      return Answer::fail(
+          refuse(pe, thread, usage_error("cudaErrorNotSupported: a captured 2D copy with pageable memory")));
     }
     Op op = make_op(pe, thread, pending.header.name);
     if (from_pageable && !capturing) {
@@ -167,8 +178,8 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       auto bytes = std::make_shared<const std::vector<std::uint8_t>>(payload.begin(), payload.end());
       op.attempt = [this, plan, bytes, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
-          if (!machine_->memory().write(plan.to + row * plan.to_pitch, bytes->data() + row * plan.width, plan.width,
-                                        accessor(self, any_pe))) {
+          if (!machine_->memory().write(plan.to + row * plan.to_pitch, bytes->data() + row * plan.width,
+                                        plan.width, accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -185,15 +196,16 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
         self.waits_for = "host memory to be read";
         if (pes_[static_cast<std::size_t>(pe)]->n_served < ticket) return Step::kWaiting;
         if (bytes->size() != plan.width) return Step::kFault;
-        return machine_->memory().write(plan.to, bytes->data(), plan.width, accessor(self, any_pe)) ? Step::kDone
-                                                                                                 : Step::kFault;
+        return machine_->memory().write(plan.to, bytes->data(), plan.width, accessor(self, any_pe))
+                   ? Step::kDone
+                   : Step::kFault;
       };
     } else if (to_pageable && !capturing) {
       pending.bytes = std::make_shared<std::vector<std::uint8_t>>(plan.bytes());
       op.attempt = [this, plan, bytes = pending.bytes, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
-          if (!machine_->memory().read(plan.from + row * plan.from_pitch, bytes->data() + row * plan.width, plan.width,
-                                       accessor(self, any_pe))) {
+          if (!machine_->memory().read(plan.from + row * plan.from_pitch, bytes->data() + row * plan.width,
+                                       plan.width, accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -204,7 +216,8 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       op.attempt = [this, plan, pe, any_pe, ticket = std::uint64_t{0}](Op& self) mutable {
         if (ticket == 0) {
           std::vector<std::uint8_t> bytes(plan.width);
-          if (!machine_->memory().read(plan.from, bytes.data(), plan.width, accessor(self, any_pe))) return Step::kFault;
+          if (!machine_->memory().read(plan.from, bytes.data(), plan.width, accessor(self, any_pe)))
+            return Step::kFault;
           ticket = serve(pe, {wire::ServiceKind::kWriteHost, plan.to, 0, 0, std::move(bytes), nullptr});
         }
         self.waits_for = "host memory to be written";
@@ -213,8 +226,8 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
     } else {
       op.attempt = [this, plan, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
-          if (!machine_->memory().copy(plan.to + row * plan.to_pitch, plan.from + row * plan.from_pitch, plan.width,
-                                       accessor(self, any_pe))) {
+          if (!machine_->memory().copy(plan.to + row * plan.to_pitch, plan.from + row * plan.from_pitch,
+                                       plan.width, accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -226,7 +239,9 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       return Answer::fail(error);
     }
     // Between device addresses not even cudaMemcpy makes the host wait.
-    const bool waits = !capturing && (to_pageable || (wait && (is_host_memory(plan.to) || is_host_memory(plan.from) || from_pageable)));
+    const bool waits =
+        !capturing &&
+        (to_pageable || (wait && (is_host_memory(plan.to) || is_host_memory(plan.from) || from_pageable)));
     if (!waits) return Answer::ok();
     pending.wait = {id};
     pending.stage = 1;
@@ -257,7 +272,8 @@ Answer Node::fill(int pe, HostThread& thread, wire::Reader in) {
     Op op = make_op(pe, thread, pending.header.name);
     op.attempt = [this, plan, value, any_pe](Op& self) {
       for (std::uint64_t row = 0; row < plan.height; ++row) {
-        if (!machine_->memory().fill(plan.to + row * plan.to_pitch, value, plan.width, accessor(self, any_pe))) {
+        if (!machine_->memory().fill(plan.to + row * plan.to_pitch, value, plan.width,
+                                     accessor(self, any_pe))) {
           return Step::kFault;
         }
       }

@@ -28,7 +28,8 @@ Answer Node::shmem_init(int pe) {
 Answer Node::shmem_finalize(int pe, HostThread& thread) {
   PeState& state = *pes_[static_cast<std::size_t>(pe)];
   if (!state.shmem_ready) return Answer::malformed();
-  shmem::Fabric::HostCall call{"nvshmem_barrier_all", pe, {}, host_site(pe, thread, "call"), thread.pending.token, 0, {}};
+  shmem::Fabric::HostCall call{"nvshmem_barrier_all", pe, {}, host_site(pe, thread, "call"),
+                               thread.pending.token,  0,  {}};
   const vgpu::CallOutcome outcome = fabric_->host_call(call);
   thread.pending.token = call.token;
   if (outcome != vgpu::CallOutcome::kDone) {
@@ -54,7 +55,8 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
   if (!pes_[static_cast<std::size_t>(pe)]->shmem_ready) return Answer::malformed();
   try {
     if (!on_stream) {
-      shmem::Fabric::HostCall call{name, pe, std::move(arguments), host_site(pe, thread, "call"), pending.token, 0, {}};
+      shmem::Fabric::HostCall call{
+          name, pe, std::move(arguments), host_site(pe, thread, "call"), pending.token, 0, {}};
       const vgpu::CallOutcome outcome = fabric_->host_call(call);
       pending.token = call.token;
       if (outcome != vgpu::CallOutcome::kDone) {

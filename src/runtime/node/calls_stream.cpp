@@ -3,8 +3,8 @@
 
 namespace echolo::runtime {
 
-// Streams and events that are asked whether they are done: the device gets a turn between the question and the answer
-// "not ready", so that a program that polls makes progress.
+// Streams and events that are asked whether they are done: the device gets a turn between the question and
+// the answer "not ready", so that a program that polls makes progress.
 Answer Node::poll(HostThread& thread, const std::vector<OpId>& ops) {
   if (engine_.done(ops)) return Answer::ok();
   if (thread.pending.stage == 0) {
@@ -31,7 +31,8 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
     case wire::Op::kDeviceSync: {
       if (!in.done()) return Answer::malformed();
       if (pending.stage == 0) {
-        if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
+        if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk)
+          return Answer::fail(error);
         pending.wait = engine_.last_of_device(pe);
         pending.stage = 1;
       }
@@ -41,24 +42,29 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
       const StreamHandle stream = in.u64();
       const std::uint64_t event = in.u64();
       if (!in.done()) return Answer::malformed();
-      return Answer::fail(engine_.wait_event(pe, thread.index, stream, event, make_op(pe, thread, "cudaStreamWaitEvent")));
+      return Answer::fail(
+          engine_.wait_event(pe, thread.index, stream, event, make_op(pe, thread, "cudaStreamWaitEvent")));
     }
-    default: break;
+    default:
+      break;
   }
   const StreamHandle stream = in.u64();
   if (!in.done()) return Answer::malformed();
   switch (pending.op()) {
-    case wire::Op::kStreamDestroy: return Answer::fail(engine_.destroy_stream(pe, stream));
+    case wire::Op::kStreamDestroy:
+      return Answer::fail(engine_.destroy_stream(pe, stream));
     case wire::Op::kStreamInfo: {
       Engine::StreamInfo info;
-      if (const int error = engine_.stream_info(pe, thread.index, stream, &info); error != kOk) return Answer::fail(error);
+      if (const int error = engine_.stream_info(pe, thread.index, stream, &info); error != kOk)
+        return Answer::fail(error);
       out.u32(info.non_blocking ? 1 : 0).i32(info.priority).u64(info.id);
       return Answer::of(out);
     }
     case wire::Op::kStreamSync:
     case wire::Op::kStreamQuery: {
       if (pending.stage == 0) {
-        if (const int error = engine_.allow_sync(pe, thread.index, stream); error != kOk) return Answer::fail(error);
+        if (const int error = engine_.allow_sync(pe, thread.index, stream); error != kOk)
+          return Answer::fail(error);
         if (const int error = engine_.last_of(pe, thread.index, stream, &pending.wait); error != kOk) {
           return Answer::fail(error);
         }
@@ -67,7 +73,8 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
       pending.stage = 1;
       return wait_for(thread, "the stream to finish");
     }
-    default: return Answer::malformed();
+    default:
+      return Answer::malformed();
   }
 }
 
@@ -85,9 +92,11 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
   const std::uint64_t other = pair ? in.u64() : 0;
   if (!in.done()) return Answer::malformed();
   switch (pending.op()) {
-    case wire::Op::kEventDestroy: return Answer::fail(engine_.destroy_event(pe, event));
+    case wire::Op::kEventDestroy:
+      return Answer::fail(engine_.destroy_event(pe, event));
     case wire::Op::kEventRecord:
-      return Answer::fail(engine_.record_event(pe, thread.index, event, other, make_op(pe, thread, "cudaEventRecord")));
+      return Answer::fail(
+          engine_.record_event(pe, thread.index, event, other, make_op(pe, thread, "cudaEventRecord")));
     case wire::Op::kEventElapsed: {
       std::uint64_t ns = 0;
       if (const int error = engine_.elapsed(pe, event, other, &ns); error != kOk) return Answer::fail(error);
@@ -98,14 +107,16 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
     case wire::Op::kEventQuery: {
       if (pending.stage == 0) {
         OpId id = 0;
-        if (const int error = engine_.event_operation(pe, event, &id); error != kOk) return Answer::fail(error);
+        if (const int error = engine_.event_operation(pe, event, &id); error != kOk)
+          return Answer::fail(error);
         pending.wait = {id};
       }
       if (pending.op() == wire::Op::kEventQuery) return poll(thread, pending.wait);
       pending.stage = 1;
       return wait_for(thread, "an event");
     }
-    default: return Answer::malformed();
+    default:
+      return Answer::malformed();
   }
 }
 
@@ -122,33 +133,45 @@ Answer Node::graph_call(int pe, HostThread& thread, wire::Reader in) {
     case wire::Op::kCaptureMode: {
       const std::uint32_t mode = in.u32();
       if (!in.done() || mode > 2) return Answer::malformed();
-      out.u32(static_cast<std::uint32_t>(engine_.exchange_capture_mode(pe, thread.index, static_cast<int>(mode))));
+      out.u32(static_cast<std::uint32_t>(
+          engine_.exchange_capture_mode(pe, thread.index, static_cast<int>(mode))));
       return Answer::of(out);
     }
     case wire::Op::kGraphLaunch: {
       const std::uint64_t exec = in.u64();
       const StreamHandle stream = in.u64();
       if (!in.done()) return Answer::malformed();
-      return Answer::fail(engine_.launch_graph(pe, thread.index, exec, stream, make_op(pe, thread, "cudaGraphLaunch")));
+      return Answer::fail(
+          engine_.launch_graph(pe, thread.index, exec, stream, make_op(pe, thread, "cudaGraphLaunch")));
     }
-    default: break;
+    default:
+      break;
   }
   const std::uint64_t handle = in.u64();
   if (!in.done()) return Answer::malformed();
   std::uint64_t value = 0;
   switch (thread.pending.op()) {
-    case wire::Op::kCaptureEnd: error = engine_.end_capture(pe, thread.index, handle, &value); break;
-    case wire::Op::kGraphInstantiate: error = engine_.instantiate(pe, handle, &value); break;
-    case wire::Op::kGraphNodeCount: error = engine_.graph_size(pe, handle, &value); break;
-    case wire::Op::kGraphDestroy: return Answer::fail(engine_.destroy_graph(pe, handle));
-    case wire::Op::kGraphExecDestroy: return Answer::fail(engine_.destroy_exec(pe, handle));
+    case wire::Op::kCaptureEnd:
+      error = engine_.end_capture(pe, thread.index, handle, &value);
+      break;
+    case wire::Op::kGraphInstantiate:
+      error = engine_.instantiate(pe, handle, &value);
+      break;
+    case wire::Op::kGraphNodeCount:
+      error = engine_.graph_size(pe, handle, &value);
+      break;
+    case wire::Op::kGraphDestroy:
+      return Answer::fail(engine_.destroy_graph(pe, handle));
+    case wire::Op::kGraphExecDestroy:
+      return Answer::fail(engine_.destroy_exec(pe, handle));
     case wire::Op::kCaptureInfo: {
       int status = 0;
       error = engine_.capture_info(pe, thread.index, handle, &status, &value);
       out.u32(static_cast<std::uint32_t>(status));
       break;
     }
-    default: return Answer::malformed();
+    default:
+      return Answer::malformed();
   }
   if (error != kOk) return Answer::fail(error);
   out.u64(value);
@@ -161,7 +184,8 @@ Answer Node::host_function(int pe, HostThread& thread, wire::Reader in) {
   const bool callback = in.u8() != 0;
   if (!in.done()) return Answer::malformed();
   if (callback && engine_.is_capturing(pe, thread.index, stream)) {
-    return Answer::fail(engine_.allow_sync(pe, thread.index, stream));  // callbacks, unlike host functions, break a capture
+    return Answer::fail(
+        engine_.allow_sync(pe, thread.index, stream));  // callbacks, unlike host functions, break a capture
   }
   pes_[static_cast<std::size_t>(pe)]->needs_service = true;
   Op op = make_op(pe, thread, thread.pending.header.name);
@@ -187,7 +211,8 @@ Answer Node::service(int pe, HostThread& thread, wire::Reader in) {
       state.service_running = thread.is_service = true;
     } else {
       if (!thread.is_service || !state.serving) return Answer::malformed();
-      if (state.services.front().result != nullptr) state.services.front().result->assign(result.begin(), result.end());
+      if (state.services.front().result != nullptr)
+        state.services.front().result->assign(result.begin(), result.end());
       state.services.pop_front();
       state.serving = false;
       ++state.n_served;

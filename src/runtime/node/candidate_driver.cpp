@@ -17,8 +17,10 @@ CandidateDriver::CandidateDriver(const JobSpec& spec, vgpu::Machine& machine, En
   const auto calls = static_cast<std::size_t>(n_eager() + n_replays());
   scripts_.resize(world);
   current_.resize(world);
-  begun_ = std::make_shared<std::vector<std::vector<std::uint64_t>>>(calls, std::vector<std::uint64_t>(world, 0));
-  ended_ = std::make_shared<std::vector<std::vector<std::uint64_t>>>(calls, std::vector<std::uint64_t>(world, 0));
+  begun_ =
+      std::make_shared<std::vector<std::vector<std::uint64_t>>>(calls, std::vector<std::uint64_t>(world, 0));
+  ended_ =
+      std::make_shared<std::vector<std::vector<std::uint64_t>>>(calls, std::vector<std::uint64_t>(world, 0));
   write_error_ = std::make_shared<std::string>();
   input_specs_.resize(world);
 }
@@ -31,16 +33,20 @@ Result<CandidateDriver> CandidateDriver::create(const JobSpec& spec, vgpu::Machi
   if (job.inputs.size() > wire::kMaxTensors) return machine_error("the job has too many inputs");
   for (const std::vector<CallSpec>* calls : {&job.calls, &job.replays}) {
     for (const CallSpec& call : *calls) {
-      if (call.input_files.size() != world) return machine_error("the job does not name the inputs of every PE");
+      if (call.input_files.size() != world)
+        return machine_error("the job does not name the inputs of every PE");
     }
   }
-  const CallSpec* first = !job.calls.empty() ? &job.calls.front() : !job.replays.empty() ? &job.replays.front() : nullptr;
+  const CallSpec* first = !job.calls.empty()     ? &job.calls.front()
+                          : !job.replays.empty() ? &job.replays.front()
+                                                 : nullptr;
   if (first == nullptr) return driver;
   for (std::size_t pe = 0; pe < world; ++pe) {
     Result<std::vector<TensorData>> file = read_tensors(first->input_files[pe]);
     if (!file.ok()) return file.error();
     for (const std::string& name : job.inputs) {
-      const auto it = std::find_if(file->begin(), file->end(), [&](const TensorData& t) { return t.spec.name == name; });
+      const auto it =
+          std::find_if(file->begin(), file->end(), [&](const TensorData& t) { return t.spec.name == name; });
       if (it == file->end()) return machine_error(first->input_files[pe] + ": no tensor named " + name);
       driver.input_specs_[pe].push_back(it->spec);
     }
@@ -57,7 +63,8 @@ const CallSpec& CandidateDriver::call_spec(int call) const {
 Result<CandidateDriver::Tensors> CandidateDriver::allocate(int pe, int call) {
   Tensors out;
   const auto index = static_cast<std::size_t>(pe);
-  const auto make = [&](const TensorSpec& spec, const char* role, std::vector<std::uint64_t>& into) -> Status {
+  const auto make = [&](const TensorSpec& spec, const char* role,
+                        std::vector<std::uint64_t>& into) -> Status {
     const Result<std::uint64_t> address = machine_->memory().allocate(
         pe, std::max<std::uint64_t>(spec.bytes(), 1), 256, vgpu::AllocationKind::kInternal, spec.name,
         std::string(role) + (call == 0 ? " of the captured call" : " of call " + std::to_string(call)), "");
@@ -69,14 +76,16 @@ Result<CandidateDriver::Tensors> CandidateDriver::allocate(int pe, int call) {
     if (const Status status = make(spec, "input", out.inputs); !status.ok()) return status.error();
   }
   for (const OutputSpec& output : spec_->candidate.outputs[index]) {
-    if (const Status status = make({output.name, output.dtype, output.shape}, "output", out.outputs); !status.ok()) {
+    if (const Status status = make({output.name, output.dtype, output.shape}, "output", out.outputs);
+        !status.ok()) {
       return status.error();
     }
   }
   return out;
 }
 
-Status CandidateDriver::submit(int pe, int thread, StreamHandle stream, std::string what, Attempt attempt, int call) {
+Status CandidateDriver::submit(int pe, int thread, StreamHandle stream, std::string what, Attempt attempt,
+                               int call) {
   Op op;
   op.what = std::move(what);
   op.site.role = "judge";
@@ -85,19 +94,23 @@ Status CandidateDriver::submit(int pe, int thread, StreamHandle stream, std::str
   op.call = call;
   op.attempt = std::move(attempt);
   const int error = engine_->submit(pe, thread, stream, std::move(op));
-  if (error != kOk) return machine_error("the run stream can't take the judge's work (error " + std::to_string(error) + ")");
+  if (error != kOk)
+    return machine_error("the run stream can't take the judge's work (error " + std::to_string(error) + ")");
   return {};
 }
 
-Status CandidateDriver::enqueue_before(int pe, int thread, StreamHandle stream, int call, const Tensors& tensors) {
+Status CandidateDriver::enqueue_before(int pe, int thread, StreamHandle stream, int call,
+                                       const Tensors& tensors) {
   const auto index = static_cast<std::size_t>(pe);
   Result<std::vector<TensorData>> file = read_tensors(call_spec(call).input_files[index]);
   if (!file.ok()) return file.error();
   auto inputs = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
   for (const TensorSpec& spec : input_specs_[index]) {
-    const auto it = std::find_if(file->begin(), file->end(), [&](const TensorData& t) { return t.spec.name == spec.name; });
+    const auto it = std::find_if(file->begin(), file->end(),
+                                 [&](const TensorData& t) { return t.spec.name == spec.name; });
     if (it == file->end() || it->spec.dtype != spec.dtype || it->spec.shape != spec.shape) {
-      return machine_error(call_spec(call).input_files[index] + ": tensor " + spec.name + " differs from the first call's");
+      return machine_error(call_spec(call).input_files[index] + ": tensor " + spec.name +
+                           " differs from the first call's");
     }
     inputs->push_back(std::move(it->bytes));
   }
@@ -116,7 +129,8 @@ Status CandidateDriver::enqueue_before(int pe, int thread, StreamHandle stream, 
         who.what = "the judge's inputs";
         for (std::size_t i = 0; i < inputs->size(); ++i) {
           const auto& bytes = (*inputs)[i];
-          if (!bytes.empty() && !machine->memory().write(tensors.inputs[i], bytes.data(), bytes.size(), who)) {
+          if (!bytes.empty() &&
+              !machine->memory().write(tensors.inputs[i], bytes.data(), bytes.size(), who)) {
             return Step::kFault;
           }
         }
@@ -129,14 +143,17 @@ Status CandidateDriver::enqueue_before(int pe, int thread, StreamHandle stream, 
       call);
 }
 
-Status CandidateDriver::enqueue_after(int pe, int thread, StreamHandle stream, int call, const Tensors& tensors) {
+Status CandidateDriver::enqueue_after(int pe, int thread, StreamHandle stream, int call,
+                                      const Tensors& tensors) {
   const auto index = static_cast<std::size_t>(pe);
   vgpu::Machine* machine = machine_;
   auto ended = ended_;
   auto write_error = write_error_;
   std::vector<TensorSpec> specs;
-  for (const OutputSpec& output : spec_->candidate.outputs[index]) specs.push_back({output.name, output.dtype, output.shape});
-  const std::string path = spec_->candidate.output_dir.empty() ? "" : file_of(spec_->candidate.output_dir, call, pe);
+  for (const OutputSpec& output : spec_->candidate.outputs[index])
+    specs.push_back({output.name, output.dtype, output.shape});
+  const std::string path =
+      spec_->candidate.output_dir.empty() ? "" : file_of(spec_->candidate.output_dir, call, pe);
   return submit(
       pe, thread, stream, "the judge's harvest",
       [machine, tensors, specs, ended, write_error, path, call, index](Op& self) {
@@ -175,7 +192,8 @@ void CandidateDriver::put_tensors(int pe, const Tensors& tensors, wire::Writer& 
   }
   const auto& outputs = spec_->candidate.outputs[index];
   out.u32(static_cast<std::uint32_t>(outputs.size()));
-  for (std::size_t i = 0; i < outputs.size(); ++i) put(outputs[i].dtype, outputs[i].shape, tensors.outputs[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    put(outputs[i].dtype, outputs[i].shape, tensors.outputs[i]);
 }
 
 Result<std::vector<std::uint8_t>> CandidateDriver::next(int pe, int thread, StreamHandle stream) {
@@ -184,7 +202,8 @@ Result<std::vector<std::uint8_t>> CandidateDriver::next(int pe, int thread, Stre
   if (script.kind == wire::CommandKind::kRun || script.kind == wire::CommandKind::kReplay) {
     if (script.step > 0) {
       const Tensors& used = script.kind == wire::CommandKind::kReplay ? script.fixed : current;
-      if (const Status status = enqueue_after(pe, thread, stream, script.call, used); !status.ok()) return status.error();
+      if (const Status status = enqueue_after(pe, thread, stream, script.call, used); !status.ok())
+        return status.error();
     }
   }
   wire::Writer out;
@@ -199,13 +218,16 @@ Result<std::vector<std::uint8_t>> CandidateDriver::next(int pe, int thread, Stre
   if (step == 0) {
     begin(wire::CommandKind::kCreate, 0);
     const CandidateJob& job = spec_->candidate;
-    out.text(job.problem).i32(static_cast<std::int32_t>(job.dtype)).u32(static_cast<std::uint32_t>(job.params.size()));
+    out.text(job.problem)
+        .i32(static_cast<std::int32_t>(job.dtype))
+        .u32(static_cast<std::uint32_t>(job.params.size()));
     for (const auto& [name, value] : job.params) out.text(name).put<std::int64_t>(value);
   } else if (step <= runs) {
     Result<Tensors> tensors = allocate(pe, step);
     if (!tensors.ok()) return tensors.error();
     current = *tensors;
-    if (const Status status = enqueue_before(pe, thread, stream, step, current); !status.ok()) return status.error();
+    if (const Status status = enqueue_before(pe, thread, stream, step, current); !status.ok())
+      return status.error();
     begin(wire::CommandKind::kRun, step);
     put_tensors(pe, current, out);
   } else if (replays > 0 && step == capture) {
@@ -216,7 +238,8 @@ Result<std::vector<std::uint8_t>> CandidateDriver::next(int pe, int thread, Stre
     put_tensors(pe, script.fixed, out);
   } else if (step < destroy) {
     const int call = step - 1;  // calls count on through the replays; the capture itself is none
-    if (const Status status = enqueue_before(pe, thread, stream, call, script.fixed); !status.ok()) return status.error();
+    if (const Status status = enqueue_before(pe, thread, stream, call, script.fixed); !status.ok())
+      return status.error();
     begin(wire::CommandKind::kReplay, call);
   } else if (step == destroy) {
     begin(wire::CommandKind::kDestroy, 0);
@@ -231,12 +254,18 @@ std::string CandidateDriver::phase(int pe) const {
   const PeScript& script = scripts_[static_cast<std::size_t>(pe)];
   if (script.step == 0) return "loading the candidate";
   switch (script.kind) {
-    case wire::CommandKind::kCreate: return "candidate_create";
-    case wire::CommandKind::kRun: return "candidate_run, call " + std::to_string(script.call);
-    case wire::CommandKind::kCapture: return "candidate_run, captured into a graph";
-    case wire::CommandKind::kReplay: return "a replay of the captured graph, call " + std::to_string(script.call);
-    case wire::CommandKind::kDestroy: return "candidate_destroy";
-    case wire::CommandKind::kExit: return "";
+    case wire::CommandKind::kCreate:
+      return "candidate_create";
+    case wire::CommandKind::kRun:
+      return "candidate_run, call " + std::to_string(script.call);
+    case wire::CommandKind::kCapture:
+      return "candidate_run, captured into a graph";
+    case wire::CommandKind::kReplay:
+      return "a replay of the captured graph, call " + std::to_string(script.call);
+    case wire::CommandKind::kDestroy:
+      return "candidate_destroy";
+    case wire::CommandKind::kExit:
+      return "";
   }
   return "";
 }

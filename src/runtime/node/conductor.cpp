@@ -1,5 +1,5 @@
-// Who goes on when. Nothing happens before every PE is quiet; then pending calls are answered in the order of PEs and
-// their threads; where none can be answered the device runs. So a run depends on the seed alone.
+// Who goes on when. Nothing happens before every PE is quiet; then pending calls are answered in the order of
+// PEs and their threads; where none can be answered the device runs. So a run depends on the seed alone.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,6 +22,8 @@ constexpr std::uint64_t kQuantum = 100'000, kPollQuantum = 4'000;  // warp instr
 // Polls answered "not ready" in a row, with a device that can't go on and memory that does not change.
 constexpr std::uint64_t kIdlePolls = 2000;
 constexpr int kMaxThreads = 256;
+constexpr int kControlBatch =
+    64;  // messages taken at once, so that a PE that sends without end holds up nobody
 
 // What a control message carries: a note, or one byte and the socket of a new thread.
 struct ControlMessage {
@@ -65,9 +67,10 @@ bool Node::all_gone() const {
   return std::all_of(pes_.begin(), pes_.end(), [](const auto& pe) { return pe->process.ended; });
 }
 
-// What ends a PE is only kept here: judge_ends() looks at all PEs at once, so that their order does not depend on which
-// of them was quicker.
-void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in, std::vector<std::uint8_t> bytes) {
+// What ends a PE is only kept here: judge_ends() looks at all PEs at once, so that their order does not
+// depend on which of them was quicker.
+void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in,
+                     std::vector<std::uint8_t> bytes) {
   PeState& state = *pes_[static_cast<std::size_t>(pe)];
   PeProcess& process = state.process;
   switch (static_cast<wire::Op>(header.op)) {
@@ -81,7 +84,9 @@ void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in,
       process.exit_code = in.i32();
       process.exited = true;
       break;
-    case wire::Op::kNoteEnd: process.good_end = true; break;
+    case wire::Op::kNoteEnd:
+      process.good_end = true;
+      break;
     case wire::Op::kNoteUnsupported: {
       const std::string text(in.text().substr(0, 1000));
       const std::string token = sites_.token(pe, header.frames);
@@ -94,7 +99,9 @@ void Node::take_note(int pe, const wire::RequestHeader& header, wire::Reader in,
       if (process.last_words) break;
       process.last_words = LastWords{header, std::move(bytes)};
       break;
-    default: stop("crashed", "PE " + std::to_string(pe) + " speaks the node's protocol wrongly"); break;
+    default:
+      stop("crashed", "PE " + std::to_string(pe) + " speaks the node's protocol wrongly");
+      break;
   }
 }
 
@@ -112,7 +119,8 @@ void Node::judge_last_words(int pe) {
   if (static_cast<wire::Op>(header.op) != wire::Op::kNoteCrash) {
     const bool exception = static_cast<wire::Op>(header.op) == wire::Op::kNoteException;
     report.end = exception ? PeEnd::kException : PeEnd::kExitCode;
-    report.detail = std::string(exception ? "exception " : "") + std::string(in.text().substr(0, 4000)) + phase;
+    report.detail =
+        std::string(exception ? "exception " : "") + std::string(in.text().substr(0, 4000)) + phase;
     const std::string& refusal = pes_[static_cast<std::size_t>(pe)]->first_refusal;
     if (!exception && !refusal.empty()) report.detail += "; first refused: " + refusal;
     stop(exception ? "crashed" : "launch_error", name + ": " + report.detail);
@@ -149,7 +157,8 @@ void Node::report_dereference(int pe, std::uint64_t address, const vgpu::Frame& 
   finding.fatal = true;
   finding.message = "host code of PE " + std::to_string(pe) + " dereferences device memory";
   finding.why = "a device address means nothing to the CPU; on a GPU machine this is a segmentation fault";
-  finding.advice = "copy with cudaMemcpy, or allocate with cudaMallocManaged or cudaMallocHost what both sides use";
+  finding.advice =
+      "copy with cudaMemcpy, or allocate with cudaMallocManaged or cudaMallocHost what both sides use";
   vgpu::Site site;
   site.role = "host";
   site.pe = pe;
@@ -176,7 +185,7 @@ bool Node::judge_ends() {
 bool Node::read_all_ready(int timeout_ms) {
   struct Source {
     int pe;
-    int what;     // -1 control, -2 output, -3 process, otherwise a thread
+    int what;  // -1 control, -2 output, -3 process, otherwise a thread
   };
   std::vector<pollfd> fds;
   std::vector<Source> sources;
@@ -208,10 +217,12 @@ bool Node::read_all_ready(int timeout_ms) {
     if (sources[i].what == -1) {
       bool closed = false;
       ControlMessage message;
-      while (receive_control(process.control.get(), &message, &closed)) {
+      for (int taken = 0; taken < kControlBatch && receive_control(process.control.get(), &message, &closed);
+           ++taken) {
         if (message.socket.valid()) {
           if (process.threads.size() >= kMaxThreads) {
-            stop("crashed", "PE " + std::to_string(index) + " has more than " + std::to_string(kMaxThreads) + " threads");
+            stop("crashed", "PE " + std::to_string(index) + " has more than " + std::to_string(kMaxThreads) +
+                                " threads");
             return true;
           }
           auto thread = std::make_unique<HostThread>();
@@ -219,7 +230,8 @@ bool Node::read_all_ready(int timeout_ms) {
           thread->running_since = Clock::now();
           ucred who{};
           socklen_t size = sizeof who;
-          if (::getsockopt(message.socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) process.process = who.pid;
+          if (::getsockopt(message.socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+            process.process = who.pid;
           const timeval patience{2, 0};
           ::setsockopt(message.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
           thread->socket = std::move(message.socket);
@@ -229,7 +241,8 @@ bool Node::read_all_ready(int timeout_ms) {
           wire::RequestHeader header;
           std::memcpy(&header, message.bytes.data(), sizeof header);
           const std::size_t body = message.bytes.size() - sizeof header;
-          if (wire::valid(header) && wire::is_note(static_cast<wire::Op>(header.op)) && header.bytes == body) {
+          if (wire::valid(header) && wire::is_note(static_cast<wire::Op>(header.op)) &&
+              header.bytes == body) {
             message.bytes.erase(message.bytes.begin(), message.bytes.begin() + sizeof header);
             take_note(index, header, wire::Reader(message.bytes), message.bytes);
           }
@@ -261,7 +274,8 @@ bool Node::read_all_ready(int timeout_ms) {
   // Last, so that what a process said before it ended has been read.
   for (const int pe : ended) {
     bool more = true;
-    while (more && pes_[static_cast<std::size_t>(pe)]->process.control.valid()) {
+    for (int n_left = 4096; more && n_left > 0 && pes_[static_cast<std::size_t>(pe)]->process.control.valid();
+         --n_left) {
       PeProcess& process = pes_[static_cast<std::size_t>(pe)]->process;
       ControlMessage message;
       bool closed = false;
@@ -334,7 +348,8 @@ bool Node::answer_hosts(bool* progress) {
       thread->running_since = Clock::now();
       *progress = true;
       if (!write_reply(thread->socket.get(), answer.error, answer.flags, answer.payload, answer.fd)) {
-        thread->running_since = Clock::now();  // it is ending, or does not read: its process tells, or the time limit
+        thread->running_since =
+            Clock::now();  // it is ending, or does not read: its process tells, or the time limit
       }
     }
   }
@@ -348,7 +363,8 @@ bool Node::run_device(bool* progress) {
     bool busy = false;
     quiet(*pe, now, &busy);
     computing = computing || busy;
-    for (auto& [index, thread] : pe->process.threads) polling = polling || (thread->in_call && thread->pending.is_poll);
+    for (auto& [index, thread] : pe->process.threads)
+      polling = polling || (thread->in_call && thread->pending.is_poll);
   }
   bool fault = false;
   *progress = engine_.pump(machine_->now_ns(), &fault);
@@ -361,15 +377,22 @@ bool Node::run_device(bool* progress) {
   if (machine_->findings().has_fatal()) return false;
   bool stuck = false;
   switch (state) {
-    case vgpu::Machine::Progress::kRan: *progress = true; break;
+    case vgpu::Machine::Progress::kRan:
+      *progress = true;
+      break;
     case vgpu::Machine::Progress::kAsleep:
       machine_->advance_to(machine_->next_wake_ns());
       *progress = true;
       break;
-    case vgpu::Machine::Progress::kFaulted: return false;
-    case vgpu::Machine::Progress::kLivelock: explain_stuck(true); return false;
+    case vgpu::Machine::Progress::kFaulted:
+      return false;
+    case vgpu::Machine::Progress::kLivelock:
+      explain_stuck(true);
+      return false;
     case vgpu::Machine::Progress::kIdle:
-    case vgpu::Machine::Progress::kStuck: stuck = true; break;
+    case vgpu::Machine::Progress::kStuck:
+      stuck = true;
+      break;
   }
   if (machine_->memory().changes() != before) idle_polls_ = 0;
   if (engine_.pump(machine_->now_ns(), &fault)) *progress = true;
@@ -392,11 +415,14 @@ bool Node::run_device(bool* progress) {
   return true;
 }
 
-// A process that is just ending closes its sockets one by one; that must not look like threads that wait for ever.
+// A process that is just ending closes its sockets one by one; that must not look like threads that wait for
+// ever.
 bool Node::still_stuck() {
   const auto census = [this] {
     std::vector<std::size_t> out;
-    for (const auto& pe : pes_) out.push_back(pe->process.threads.size() * 4 + (pe->process.ended ? 2 : 0) + (pe->process.ending ? 1 : 0));
+    for (const auto& pe : pes_)
+      out.push_back(pe->process.threads.size() * 4 + (pe->process.ended ? 2 : 0) +
+                    (pe->process.ending ? 1 : 0));
     return out;
   };
   const std::vector<std::size_t> before = census();
@@ -446,7 +472,8 @@ void Node::conduct() {
     if (!run_device(&progress)) return;
     if (!check_limits()) return;
     if (progress) continue;
-    // Operations that ended in the last attempt may have freed a host: ask once more before calling it a deadlock.
+    // Operations that ended in the last attempt may have freed a host: ask once more before calling it a
+    // deadlock.
     if (!answer_hosts(&progress)) return;
     if (progress) continue;
     if (!still_stuck()) continue;

@@ -149,7 +149,8 @@ bool Engine::done(const std::vector<OpId>& ids) const {
   return std::all_of(ids.begin(), ids.end(), [this](OpId id) { return done(id); });
 }
 
-// ---- events ------------------------------------------------------------------------------------------------------
+// ---- events
+// ------------------------------------------------------------------------------------------------------
 
 std::uint64_t Engine::create_event(int pe, bool timing) {
   const std::uint64_t handle = next_handle_ += 16;
@@ -163,7 +164,8 @@ int Engine::destroy_event(int pe, std::uint64_t event) {
   return pes_[static_cast<std::size_t>(pe)]->events.erase(event) == 1 ? kOk : kBadHandle;
 }
 
-int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle, const Op& like) {
+int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle,
+                         const Op& like) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const auto it = p.events.find(handle);
   Stream* stream = find_stream(pe, thread, stream_handle);
@@ -257,7 +259,8 @@ int Engine::elapsed(int pe, std::uint64_t start, std::uint64_t end, std::uint64_
   return kOk;
 }
 
-// ---- progress ----------------------------------------------------------------------------------------------------
+// ---- progress
+// ----------------------------------------------------------------------------------------------------
 
 void Engine::finish(OpId id) {
   const auto it = ops_.find(id);

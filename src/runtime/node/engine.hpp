@@ -1,9 +1,10 @@
-// Streams, events and graphs of all PEs as one graph of operations: an operation starts when everything it comes after
-// is done. Order of execution is the order of submission wherever that leaves a choice, so it repeats from run to run.
+// Streams, events and graphs of all PEs as one graph of operations: an operation starts when everything it
+// comes after is done. Order of execution is the order of submission wherever that leaves a choice, so it
+// repeats from run to run.
 //
-// Rules (CUDA programming guide, "Streams", "Default Stream", "Creating a Graph Using Stream Capture"): a stream's
-// operations run in order; one in the legacy default stream comes after all that blocking streams were given before,
-// and before all that they are given after; a captured stream only builds a graph.
+// Rules (CUDA programming guide, "Streams", "Default Stream", "Creating a Graph Using Stream Capture"): a
+// stream's operations run in order; one in the legacy default stream comes after all that blocking streams
+// were given before, and before all that they are given after; a captured stream only builds a graph.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +24,43 @@ using OpId = std::uint64_t;
 enum class Step : std::uint8_t { kDone, kWaiting, kFault };
 
 struct Op;
-// Tries to do (or go on with) an operation. Copied for every launch of a graph, so state that it keeps starts afresh.
+// Tries to do (or go on with) an operation. Copied for every launch of a graph, so state that it keeps starts
+// afresh.
 using Attempt = std::function<Step(Op&)>;
 
 struct Op {
   OpId id = 0;
   int pe = 0;
-  std::string what;          // "kernel add", "cudaMemcpyAsync"
-  std::string waits_for;     // set by an attempt that waits: "signal >= 3"
-  vgpu::Site site;           // the host call that submitted it
-  int call = 0;              // of candidate_run, when it was submitted
-  std::uint64_t done_ns = 0; // set by an attempt where it isn't the time of its end
-  Attempt attempt;           // empty: nothing to do
+  std::string what;           // "kernel add", "cudaMemcpyAsync"
+  std::string waits_for;      // set by an attempt that waits: "signal >= 3"
+  vgpu::Site site;            // the host call that submitted it
+  int call = 0;               // of candidate_run, when it was submitted
+  std::uint64_t done_ns = 0;  // set by an attempt where it isn't the time of its end
+  Attempt attempt;            // empty: nothing to do
   std::uint32_t unmet = 0;
   std::vector<OpId> dependents;
 };
 
 // cudaError_t values that the engine answers with.
 enum EngineError : int {
-  kOk = 0, kBadValue = 1, kBadHandle = 400, kNotReadyYet = 600, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
-  kCaptureMerge = 902, kCaptureUnmatched = 903, kCaptureUnjoined = 904, kCaptureIsolation = 905,
-  kCaptureImplicit = 906, kCapturedEvent = 907, kCaptureWrongThread = 908
+  kOk = 0,
+  kBadValue = 1,
+  kBadHandle = 400,
+  kNotReadyYet = 600,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureMerge = 902,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCaptureImplicit = 906,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908
 };
 
 using StreamHandle = std::uint64_t;
-inline constexpr StreamHandle kLegacyStream = 1, kPerThreadStream = 2;  // cudaStreamLegacy, cudaStreamPerThread
+inline constexpr StreamHandle kLegacyStream = 1,
+                              kPerThreadStream = 2;  // cudaStreamLegacy, cudaStreamPerThread
 
 class Engine {
  public:
@@ -69,8 +82,8 @@ class Engine {
   // Appends to a stream, or to the graph being captured from it (then *id is 0).
   int submit(int pe, int thread, StreamHandle stream, Op op, OpId* id = nullptr);
   bool is_capturing(int pe, int thread, StreamHandle stream);
-  // May a call that would synchronise or that CUDA calls unsafe be made now? Otherwise cudaErrorStreamCapture*, and
-  // the captures it breaks are invalidated.
+  // May a call that would synchronise or that CUDA calls unsafe be made now? Otherwise
+  // cudaErrorStreamCapture*, and the captures it breaks are invalidated.
   int allow_unsafe(int pe, int thread);
   int allow_sync(int pe, int thread, StreamHandle stream);
 

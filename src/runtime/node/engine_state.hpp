@@ -17,7 +17,7 @@ struct Engine::Capture {
   std::uint64_t id = 0;
   StreamHandle origin = 0;
   int thread = 0;
-  int mode = 0;              // cudaStreamCaptureMode
+  int mode = 0;  // cudaStreamCaptureMode
   bool invalid = false;
   std::shared_ptr<Graph> graph;
 };
@@ -29,7 +29,7 @@ struct Engine::Stream {
   OpId last = 0;
   std::vector<OpId> also_after;  // events that the next operation waits for
   Capture* capture = nullptr;
-  std::vector<int> frontier;     // the nodes that the next captured operation comes after
+  std::vector<int> frontier;  // the nodes that the next captured operation comes after
 };
 
 struct Engine::Event {
@@ -43,7 +43,7 @@ struct Engine::Event {
 
 struct Engine::Exec {
   std::shared_ptr<const Graph> graph;
-  OpId last = 0;             // the end of its last launch: a graph never runs beside itself
+  OpId last = 0;  // the end of its last launch: a graph never runs beside itself
 };
 
 struct Engine::Pe {

@@ -47,7 +47,8 @@ int Engine::end_capture(int pe, int thread, StreamHandle handle, std::uint64_t* 
     for (const int before : capture->graph->nodes[node].after) open.push_back(before);
   }
   int error = capture->invalid ? kCaptureInvalidated : kOk;
-  if (error == kOk && std::find(reached.begin(), reached.end(), false) != reached.end()) error = kCaptureUnjoined;
+  if (error == kOk && std::find(reached.begin(), reached.end(), false) != reached.end())
+    error = kCaptureUnjoined;
   if (error == kOk) {
     *graph = next_handle_ += 16;
     p.graphs[*graph] = capture->graph;
@@ -58,7 +59,8 @@ int Engine::end_capture(int pe, int thread, StreamHandle handle, std::uint64_t* 
       other.frontier.clear();
     }
   }
-  p.captures.erase(std::find_if(p.captures.begin(), p.captures.end(), [&](const auto& c) { return c.get() == capture; }));
+  p.captures.erase(
+      std::find_if(p.captures.begin(), p.captures.end(), [&](const auto& c) { return c.get() == capture; }));
   return error;
 }
 
@@ -83,8 +85,9 @@ int Engine::allow_unsafe(int pe, int thread) {
   if (own_mode == kModeRelaxed) return kOk;
   int error = kOk;
   for (const auto& capture : p.captures) {
-    const bool counts = capture->mode == kModeGlobal ? own_mode == kModeGlobal || capture->thread == thread
-                                                     : capture->mode != kModeRelaxed && capture->thread == thread;
+    const bool counts = capture->mode == kModeGlobal
+                            ? own_mode == kModeGlobal || capture->thread == thread
+                            : capture->mode != kModeRelaxed && capture->thread == thread;
     if (!counts) continue;
     invalidate(*capture);
     error = kCaptureUnsupported;
@@ -111,7 +114,8 @@ int Engine::instantiate(int pe, std::uint64_t graph, std::uint64_t* exec) {
   return kOk;
 }
 
-int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle, const Op& like) {
+int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle,
+                         const Op& like) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const auto it = p.execs.find(handle);
   Stream* stream = find_stream(pe, thread, stream_handle);

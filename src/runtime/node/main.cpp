@@ -1,12 +1,12 @@
-// echolo-node [FILE]: one job on one virtual node. Reads a JobSpec as JSON from FILE or standard input and writes one
-// JSON document: the JobResult, or {"error": {...}} where the machine is at fault.
+// echolo-node [FILE]: one job on one virtual node. Reads a JobSpec as JSON from FILE or standard input and
+// writes one JSON document: the JobResult, or {"error": {...}} where the machine is at fault.
+#include <sys/prctl.h>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <sys/prctl.h>
 
 #include "base/subprocess.hpp"
 #include "base/text.hpp"

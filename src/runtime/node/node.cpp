@@ -42,7 +42,8 @@ Node::~Node() {
 
 Status Node::prepare() {
   if (spec_.world < 1 || spec_.world > vgpu::kMaxPes) {
-    return usage_error("a virtual node has 1 to " + std::to_string(vgpu::kMaxPes) + " PEs, not " + std::to_string(spec_.world));
+    return usage_error("a virtual node has 1 to " + std::to_string(vgpu::kMaxPes) + " PEs, not " +
+                       std::to_string(spec_.world));
   }
   if (spec_.fabric != "nvlink" && spec_.fabric != "rdma") {
     return usage_error("unknown fabric '" + spec_.fabric + "'", "nvlink or rdma");
@@ -74,15 +75,19 @@ Status Node::prepare() {
   if (spec_.sandbox) {
     const std::string problem = sandbox_problem();
     if (!problem.empty()) {
-      return machine_error("no sandbox for the PEs: " + problem,
-                           "install bubblewrap and allow unprivileged user namespaces, or trust the code: --no-sandbox");
+      return machine_error(
+          "no sandbox for the PEs: " + problem,
+          "install bubblewrap and allow unprivileged user namespaces, or trust the code: --no-sandbox");
     }
   }
   const char* override_dir = std::getenv("ECHOLO_BIN_DIR");
-  const std::string bin = override_dir != nullptr ? absolute(override_dir) : folder_of(absolute("/proc/self/exe"));
-  const std::string target = absolute(spec_.is_candidate ? spec_.candidate.library : spec_.program.executable);
+  const std::string bin =
+      override_dir != nullptr ? absolute(override_dir) : folder_of(absolute("/proc/self/exe"));
+  const std::string target =
+      absolute(spec_.is_candidate ? spec_.candidate.library : spec_.program.executable);
   if (target.empty()) {
-    return usage_error("no such file: " + (spec_.is_candidate ? spec_.candidate.library : spec_.program.executable));
+    return usage_error("no such file: " +
+                       (spec_.is_candidate ? spec_.candidate.library : spec_.program.executable));
   }
   LaunchPlan plan;
   plan.sandbox = spec_.sandbox;
@@ -91,7 +96,8 @@ Status Node::prepare() {
   if (spec_.is_candidate) {
     plan.argv = {bin + "/echolo-pe", target};
     plan.readable.push_back(bin + "/echolo-pe");
-    if (!absolute(bin + "/echolo-pe").size()) return machine_error(bin + "/echolo-pe is missing", "build it: ./run.sh");
+    if (!absolute(bin + "/echolo-pe").size())
+      return machine_error(bin + "/echolo-pe is missing", "build it: ./run.sh");
   } else {
     plan.argv = {target};
     plan.argv.insert(plan.argv.end(), spec_.program.arguments.begin(), spec_.program.arguments.end());
@@ -103,10 +109,21 @@ Status Node::prepare() {
     process.pe = pe;
     process.output_limit = spec_.output_limit;
     const std::string rank = std::to_string(pe), size = std::to_string(spec_.world);
-    plan.env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/tmp"}, {"LANG", "C.UTF-8"}, {"LD_LIBRARY_PATH", bin + "/lib:" + bin + "/lib/pe"},
-                {"PMI_RANK", rank}, {"PMI_SIZE", size}, {"RANK", rank}, {"WORLD_SIZE", size}, {"LOCAL_RANK", rank},
-                {"LOCAL_WORLD_SIZE", size}, {"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", size},
-                {"OMPI_COMM_WORLD_LOCAL_RANK", rank}, {"ECHOLO_PE", rank}, {"ECHOLO_N_PES", size}};
+    plan.env = {{"PATH", "/usr/bin:/bin"},
+                {"HOME", "/tmp"},
+                {"LANG", "C.UTF-8"},
+                {"LD_LIBRARY_PATH", bin + "/lib:" + bin + "/lib/pe"},
+                {"PMI_RANK", rank},
+                {"PMI_SIZE", size},
+                {"RANK", rank},
+                {"WORLD_SIZE", size},
+                {"LOCAL_RANK", rank},
+                {"LOCAL_WORLD_SIZE", size},
+                {"OMPI_COMM_WORLD_RANK", rank},
+                {"OMPI_COMM_WORLD_SIZE", size},
+                {"OMPI_COMM_WORLD_LOCAL_RANK", rank},
+                {"ECHOLO_PE", rank},
+                {"ECHOLO_N_PES", size}};
     if (!spec_.is_candidate) {
       for (const auto& [key, value] : spec_.program.env) plan.env[key] = value;
     }

@@ -1,5 +1,5 @@
-// One job on one virtual node: the machine, the engine of streams, the processes of the PEs, and the conductor that
-// decides who goes on when (DESIGN §6, "Processes"). Single-threaded.
+// One job on one virtual node: the machine, the engine of streams, the processes of the PEs, and the
+// conductor that decides who goes on when (DESIGN §6, "Processes"). Single-threaded.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ struct Answer {
   int error = 0;
   std::uint32_t flags = 0;
   std::vector<std::uint8_t> payload;
-  int fd = -1;             // passed along with the reply
+  int fd = -1;  // passed along with the reply
 
   static Answer ok() { return {}; }
   static Answer fail(int error) { return {Kind::kReply, error, 0, {}, -1}; }
@@ -69,11 +69,11 @@ class Node {
       std::vector<std::uint8_t> bytes;
       std::shared_ptr<std::vector<std::uint8_t>> result;  // of kReadHost
     };
-    std::deque<Service> services;     // the front is being served where `serving`
+    std::deque<Service> services;  // the front is being served where `serving`
     std::uint64_t n_asked = 0, n_served = 0;
     bool service_running = false, needs_service = false, serving = false;
-    std::vector<std::string> notes;   // why calls were refused
-    std::string first_refusal;        // the first call that returned an error
+    std::vector<std::string> notes;  // why calls were refused
+    std::string first_refusal;       // the first call that returned an error
   };
 
   // ---- conductor.cpp ----
@@ -152,11 +152,11 @@ class Node {
   std::vector<std::unique_ptr<PeState>> pes_;
   bool stopped_ = false;
   std::string stop_status_, stop_message_;
-  double device_seconds_ = 0;   // wall time spent executing kernels
+  double device_seconds_ = 0;  // wall time spent executing kernels
   std::chrono::steady_clock::time_point start_{};
-  std::uint64_t idle_polls_ = 0;   // answers to polls since the device last did anything
-  std::uint64_t n_changes_ = 0;    // what idle_polls_ is judged by
-  bool poll_round_ = false;        // this round answers polls whose work is not done
+  std::uint64_t idle_polls_ = 0;  // answers to polls since the device last did anything
+  std::uint64_t n_changes_ = 0;   // what idle_polls_ is judged by
+  bool poll_round_ = false;       // this round answers polls whose work is not done
   friend class CandidateDriver;
 };
 

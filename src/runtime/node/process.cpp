@@ -2,8 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -53,7 +53,8 @@ struct ChildSetup {
   plain.sa_handler = SIG_DFL;
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) ::sigaction(signal, &plain, nullptr);
   const int null = ::open("/dev/null", O_RDONLY);
-  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(setup.output, 1) < 0 || ::dup2(setup.output, 2) < 0) ::_exit(126);
+  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(setup.output, 1) < 0 || ::dup2(setup.output, 2) < 0)
+    ::_exit(126);
   ::fcntl(setup.control, F_SETFD, 0);
   if (setup.seccomp >= 0) ::fcntl(setup.seccomp, F_SETFD, 0);
   limit(RLIMIT_CORE, 0);
@@ -90,7 +91,8 @@ Status start_pe(const LaunchPlan& plan, PeProcess& process) {
     return machine_error(std::string("cannot make a socket: ") + std::strerror(errno));
   }
   Fd ours(control[0]), theirs(control[1]);
-  if (::pipe2(output, O_CLOEXEC) != 0) return machine_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  if (::pipe2(output, O_CLOEXEC) != 0)
+    return machine_error(std::string("cannot make a pipe: ") + std::strerror(errno));
   Fd read_end(output[0]), write_end(output[1]);
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
@@ -108,8 +110,13 @@ Status start_pe(const LaunchPlan& plan, PeProcess& process) {
   environment.push_back(std::string(wire::kControlFdVariable) + "=" + std::to_string(theirs.get()));
   std::vector<char*> argv_pointers = pointers(argv);
   std::vector<char*> environment_pointers = pointers(environment);
-  ChildSetup setup{argv_pointers.data(), environment_pointers.data(), plan.sandbox ? nullptr : plan.directory.c_str(),
-                   theirs.get(), write_end.get(), filter.get(), ::getpid(),
+  ChildSetup setup{argv_pointers.data(),
+                   environment_pointers.data(),
+                   plan.sandbox ? nullptr : plan.directory.c_str(),
+                   theirs.get(),
+                   write_end.get(),
+                   filter.get(),
+                   ::getpid(),
                    static_cast<rlim_t>(plan.cpu_limit.count())};
   const pid_t child = ::fork();
   if (child < 0) return machine_error(std::string("cannot start a process: ") + std::strerror(errno));
@@ -172,7 +179,8 @@ ReadState read_request(HostThread& thread) {
     wire::RequestHeader header;
     if (thread.incoming.size() >= kHeader) {
       std::memcpy(&header, thread.incoming.data(), kHeader);
-      if (!wire::valid(header) || wire::is_note(static_cast<wire::Op>(header.op))) return ReadState::kMalformed;
+      if (!wire::valid(header) || wire::is_note(static_cast<wire::Op>(header.op)))
+        return ReadState::kMalformed;
       wanted += header.bytes;
     }
     if (thread.incoming.size() < wanted) {
@@ -189,14 +197,16 @@ ReadState read_request(HostThread& thread) {
     }
     thread.pending = {};
     thread.pending.header = header;
-    thread.pending.payload.assign(thread.incoming.begin() + static_cast<std::ptrdiff_t>(kHeader), thread.incoming.end());
+    thread.pending.payload.assign(thread.incoming.begin() + static_cast<std::ptrdiff_t>(kHeader),
+                                  thread.incoming.end());
     thread.incoming.clear();
     thread.in_call = true;
   }
   return ReadState::kOk;
 }
 
-bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<std::uint8_t>& payload, int fd) {
+bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<std::uint8_t>& payload,
+                 int fd) {
   wire::ReplyHeader header;
   header.error = error;
   header.flags = flags;
@@ -237,9 +247,11 @@ std::chrono::milliseconds processor_time(pid_t process) {
   // After the name: state is field 3, utime field 14, stime field 15.
   const std::vector<std::string> fields = split(std::string_view(*stat).substr(paren + 2), ' ');
   if (fields.size() < 13) return std::chrono::milliseconds(0);
-  const unsigned long long ticks = std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10);
+  const unsigned long long ticks =
+      std::strtoull(fields[11].c_str(), nullptr, 10) + std::strtoull(fields[12].c_str(), nullptr, 10);
   const long per_second = ::sysconf(_SC_CLK_TCK);
-  return std::chrono::milliseconds(ticks * 1000 / static_cast<unsigned long long>(per_second > 0 ? per_second : 100));
+  return std::chrono::milliseconds(ticks * 1000 /
+                                   static_cast<unsigned long long>(per_second > 0 ? per_second : 100));
 }
 
 bool all_asleep(pid_t process, int* n_tasks) {

@@ -1,4 +1,5 @@
-// The process of one PE as the node sees it: how it is started and contained, its sockets, its output, how it ended.
+// The process of one PE as the node sees it: how it is started and contained, its sockets, its output, how it
+// ended.
 #pragma once
 
 #include <sys/types.h>
@@ -45,27 +46,27 @@ class Fd {
   int fd_ = -1;
 };
 
-struct Pending {                       // the request that a host thread waits on
+struct Pending {  // the request that a host thread waits on
   wire::RequestHeader header;
   std::vector<std::uint8_t> payload;
-  int stage = 0;                       // 0: not attempted yet; the handler's own after that
-  std::vector<OpId> wait;              // what it waits for
-  std::uint64_t token = 0;             // a collective's
+  int stage = 0;                                     // 0: not attempted yet; the handler's own after that
+  std::vector<OpId> wait;                            // what it waits for
+  std::uint64_t token = 0;                           // a collective's
   std::shared_ptr<std::vector<std::uint8_t>> bytes;  // being read from the device
-  std::string waits_for;               // for the wait graph
-  bool is_poll = false;                // asks whether something is done; is answered either way
+  std::string waits_for;                             // for the wait graph
+  bool is_poll = false;                              // asks whether something is done; is answered either way
   wire::Op op() const { return static_cast<wire::Op>(header.op); }
 };
 
 struct HostThread {
-  int index = 0;                       // in order of connection
+  int index = 0;  // in order of connection
   Fd socket;
   bool greeted = false;
   bool in_call = false;
   bool is_service = false;
-  bool is_main = false;                // of the process: it ends with this one
+  bool is_main = false;  // of the process: it ends with this one
   Pending pending;
-  std::vector<std::uint8_t> incoming;  // bytes of a request that is not complete yet
+  std::vector<std::uint8_t> incoming;                     // bytes of a request that is not complete yet
   std::chrono::steady_clock::time_point running_since{};  // of the last reply
 };
 
@@ -74,7 +75,8 @@ enum class ReadState : std::uint8_t { kOk, kClosed, kMalformed };
 // Reads what is there; a complete request moves to `pending` and sets in_call.
 ReadState read_request(HostThread& thread);
 // Writes a whole reply; false where the PE does not take it.
-bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<std::uint8_t>& payload, int fd);
+bool write_reply(int socket, int error, std::uint32_t flags, const std::vector<std::uint8_t>& payload,
+                 int fd);
 
 // The note with which a process tells why it ends.
 struct LastWords {
@@ -85,8 +87,8 @@ struct LastWords {
 
 struct PeProcess {
   int pe = 0;
-  pid_t child = -1;                    // what we started: bubblewrap or the program
-  pid_t process = -1;                  // the program itself, once it has connected
+  pid_t child = -1;    // what we started: bubblewrap or the program
+  pid_t process = -1;  // the program itself, once it has connected
   Fd pid_fd, control, output;
   std::map<int, std::unique_ptr<HostThread>> threads;
   int next_thread = 0;
@@ -94,27 +96,27 @@ struct PeProcess {
 
   std::chrono::steady_clock::time_point watched_since{};  // what watched_from was taken for
   std::chrono::milliseconds watched_from{0};              // processor time used by then
-  bool ending = false;                 // its main thread is gone
+  bool ending = false;                                    // its main thread is gone
   bool ended = false;
   PeReport report;
-  bool good_end = false;               // said that it is done
-  bool reported = false;               // report.end and detail are final
-  bool exited = false;                 // exit() was called, with exit_code
+  bool good_end = false;  // said that it is done
+  bool reported = false;  // report.end and detail are final
+  bool exited = false;    // exit() was called, with exit_code
   int exit_code = 0;
-  int wait_status = 0;                 // valid once ended
+  int wait_status = 0;  // valid once ended
   std::optional<LastWords> last_words;
-  bool asked_where = false;            // was sent SIGXCPU, whose handler tells where it is
+  bool asked_where = false;  // was sent SIGXCPU, whose handler tells where it is
 
-  void take_output();                  // drains the pipe into report.output
+  void take_output();  // drains the pipe into report.output
   void append_output(std::string_view text);
   std::size_t output_limit = 1U << 20U;
 };
 
 struct LaunchPlan {
-  std::vector<std::string> argv;       // the program; absolute path first
+  std::vector<std::string> argv;  // the program; absolute path first
   std::map<std::string, std::string> env;
-  std::string directory;               // made readable in the sandbox, and the working directory
-  std::vector<std::string> readable;   // further folders
+  std::string directory;              // made readable in the sandbox, and the working directory
+  std::vector<std::string> readable;  // further folders
   bool sandbox = true;
   bool may_fork = false;
   std::chrono::seconds cpu_limit{600};

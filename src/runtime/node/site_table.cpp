@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 
 #include "base/subprocess.hpp"
@@ -24,7 +25,8 @@ std::vector<Address> addresses_of(std::string_view token) {
   for (const std::string& part : split(token.substr(2, token.size() - 3), ',')) {
     const std::size_t plus = part.find('+');
     if (plus == std::string::npos) continue;
-    out.push_back({std::strtoull(part.c_str(), nullptr, 10), std::strtoull(part.c_str() + plus + 1, nullptr, 16)});
+    out.push_back(
+        {std::strtoull(part.c_str(), nullptr, 10), std::strtoull(part.c_str() + plus + 1, nullptr, 16)});
   }
   return out;
 }
@@ -44,13 +46,15 @@ bool ends_with(std::string_view text, std::string_view tail) {
 // A place that the user wrote: not a header of the toolchain, not what nvcc generates.
 bool is_users(const vgpu::Frame& frame) {
   if (frame.line <= 0 || frame.file.empty() || frame.file[0] == '?') return false;
-  for (const std::string_view tail : {"cuda_runtime.h", "cuda_runtime_api.h", "host_runtime.h", "nvshmem.h", "nvshmemx.h"}) {
+  for (const std::string_view tail :
+       {"cuda_runtime.h", "cuda_runtime_api.h", "host_runtime.h", "nvshmem.h", "nvshmemx.h"}) {
     if (ends_with(frame.file, tail)) return false;
   }
-  if (frame.file.rfind("/usr/", 0) == 0 || frame.file.find("/nvidia/cu13/") != std::string::npos) return false;
+  if (frame.file.rfind("/usr/", 0) == 0 || frame.file.find("/nvidia/cu13/") != std::string::npos)
+    return false;
   return true;
 }
-bool is_stub(const vgpu::Frame& frame) {
+bool is_launch_wrapper(const vgpu::Frame& frame) {
   return ends_with(frame.file, ".stub.c") || frame.function.find("__device_stub__") != std::string::npos;
 }
 
@@ -93,8 +97,8 @@ std::string SiteTable::token(int pe, const wire::Frame* frames) const {
   for (int i = 0; i < wire::kMaxFrames; ++i) {
     if (frames[i].module == 0 || frames[i].module > of_pe_[index].size()) continue;
     char text[48];
-    std::snprintf(text, sizeof text, "%s%u+%llx", out.empty() ? "@{" : ",", of_pe_[index][frames[i].module - 1],
-                  static_cast<unsigned long long>(frames[i].offset));
+    std::snprintf(text, sizeof text, "%s%u+%llx", out.empty() ? "@{" : ",",
+                  of_pe_[index][frames[i].module - 1], static_cast<unsigned long long>(frames[i].offset));
     out += text;
   }
   return out.empty() ? out : out + "}";
@@ -118,11 +122,14 @@ void SiteTable::look_up(const std::vector<std::string>& tokens) {
     }
   }
   for (const auto& [module, offsets] : wanted) {
+    std::error_code unreadable;
+    if (!std::filesystem::is_regular_file(paths_[module], unreadable)) continue;  // a PE may claim anything
     Command command;
     command.argv = {"addr2line", "-C", "-f", "-i", "-a", "-e", paths_[module]};
     for (const std::uint64_t offset : offsets) {
       char text[24];
-      std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(offset == 0 ? 0 : offset - 1));
+      std::snprintf(text, sizeof text, "0x%llx",
+                    static_cast<unsigned long long>(offset == 0 ? 0 : offset - 1));
       command.argv.emplace_back(text);
     }
     command.timeout = std::chrono::seconds(20);
@@ -144,18 +151,18 @@ void SiteTable::look_up(const std::vector<std::string>& tokens) {
   }
   for (const std::string& token : tokens) {
     Place& place = places_[token];
-    bool after_stub = false;
+    bool after_wrapper = false;
     for (const Address& address : addresses_of(token)) {
       for (const vgpu::Frame& frame : frames[address]) {
         if (place.found) break;
-        if (is_stub(frame)) {
-          after_stub = true;  // next comes the kernel's own host function, at its definition
+        if (is_launch_wrapper(frame)) {
+          after_wrapper = true;  // next comes the kernel's own host function, at its definition
         } else if (is_users(frame)) {
-          if (!after_stub) {
+          if (!after_wrapper) {
             place.frame = frame;
             place.found = true;
           }
-          after_stub = false;
+          after_wrapper = false;
         }
       }
     }
@@ -187,7 +194,8 @@ void SiteTable::resolve(std::vector<vgpu::Finding>& findings, const std::vector<
   std::vector<std::string*> all = texts;
   std::vector<vgpu::Frame*> places;
   for (vgpu::Finding& finding : findings) {
-    for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object}) all.push_back(text);
+    for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object})
+      all.push_back(text);
     for (vgpu::Site& site : finding.sites) {
       places.push_back(&site.where);
       for (std::string* text : {&site.note, &site.waits_for, &site.holds}) all.push_back(text);

@@ -1,5 +1,5 @@
-// Source places of host code. While a job runs a place is a token, "@{2+1f40,1+77a0}" (module and offset of each
-// return address); tokens become file and line once, at the end, with one addr2line a module.
+// Source places of host code. While a job runs a place is a token, "@{2+1f40,1+77a0}" (module and offset of
+// each return address); tokens become file and line once, at the end, with one addr2line a module.
 #pragma once
 
 #include <map>
@@ -33,9 +33,9 @@ class SiteTable {
   void look_up(const std::vector<std::string>& tokens);
   void replace_in(std::string& text) const;
 
-  std::vector<std::string> paths_;                     // module numbers of the node, the same on every run
-  std::vector<std::vector<std::uint32_t>> of_pe_;      // PE's module number - 1 -> index into paths_
-  std::map<std::string, Place> places_;                // by token
+  std::vector<std::string> paths_;                 // module numbers of the node, the same on every run
+  std::vector<std::vector<std::uint32_t>> of_pe_;  // PE's module number - 1 -> index into paths_
+  std::map<std::string, Place> places_;            // by token
 };
 
 }  // namespace echolo::runtime

@@ -1,4 +1,5 @@
-// Is a PE waiting, working or lost? Wall time alone can't tell: on a loaded machine a process may not run for long.
+// Is a PE waiting, working or lost? Wall time alone can't tell: on a loaded machine a process may not run for
+// long.
 #include <algorithm>
 #include <csignal>
 
@@ -11,8 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A host that has computed for so long (of its own processor time) without a call may be polling memory that the
-// device writes: the device goes on without it. One that can't be polling is waited for.
+// A host that has computed for so long (of its own processor time) without a call may be polling memory that
+// the device writes: the device goes on without it. One that can't be polling is waited for.
 constexpr milliseconds kComputing{200};
 // Threads of a PE that sleep outside any call (join, a lock) do not hold up the others for longer than this.
 constexpr milliseconds kAsleep{5};
@@ -49,7 +50,9 @@ milliseconds Node::computed(PeProcess& process, Clock::time_point since) const {
 bool Node::may_poll(const PeState& pe) const {
   if (pe.needs_service || pe.process.threads.size() > 1) return true;
   for (const vgpu::Allocation* allocation : machine_->memory().live_allocations(pe.process.pe)) {
-    if (allocation->kind == vgpu::AllocationKind::kPinned || allocation->kind == vgpu::AllocationKind::kManaged) return true;
+    if (allocation->kind == vgpu::AllocationKind::kPinned ||
+        allocation->kind == vgpu::AllocationKind::kManaged)
+      return true;
   }
   return false;
 }
@@ -82,7 +85,8 @@ bool Node::lost(PeProcess& process, Clock::time_point now) const {
   bool owes = false;
   const Clock::time_point since = owes_since(process, &owes);
   if (!owes || now - since < spec_.host_timeout) return false;
-  if (now - since >= kPatience * spec_.host_timeout || process.process <= 0) return now - since >= kPatience * spec_.host_timeout;
+  if (now - since >= kPatience * spec_.host_timeout || process.process <= 0)
+    return now - since >= kPatience * spec_.host_timeout;
   int n_tasks = 0;
   const bool asleep = all_asleep(process.process, &n_tasks);
   const bool in_calls = std::any_of(process.threads.begin(), process.threads.end(), [](const auto& entry) {
@@ -103,7 +107,8 @@ bool Node::check_limits() {
     std::string where;
     for (auto& pe : pes_) {
       const std::string phase = pe->process.ended ? "" : phase_of(pe->process.pe);
-      if (!phase.empty()) where += (where.empty() ? "; PE " : ", PE ") + std::to_string(pe->process.pe) + " is in " + phase;
+      if (!phase.empty())
+        where += (where.empty() ? "; PE " : ", PE ") + std::to_string(pe->process.pe) + " is in " + phase;
     }
     stop("timeout", "the job did not end within " + std::to_string(spec_.timeout.count()) + " ms" + where);
     return false;

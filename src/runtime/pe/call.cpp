@@ -13,8 +13,8 @@ int Call::send() {
   std::size_t n = 0;
   std::free(reply_);
   reply_ = nullptr;
-  const int error = __cudaEcholoCall(static_cast<std::uint16_t>(op_), name_, in.bytes().data(), in.bytes().size(),
-                                     &reply_, &n);
+  const int error = __cudaEcholoCall(static_cast<std::uint16_t>(op_), name_, in.bytes().data(),
+                                     in.bytes().size(), &reply_, &n);
   out = wire::Reader(reply_, n);
   return error;
 }
@@ -22,7 +22,8 @@ int Call::send() {
 int unsupported(const char* name, std::string_view why) {
   wire::Writer note;
   note.text(std::string(name) + ": " + std::string(why));
-  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteUnsupported), note.bytes().data(), note.bytes().size());
+  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteUnsupported), note.bytes().data(),
+                   note.bytes().size());
   return kNotSupported;
 }
 

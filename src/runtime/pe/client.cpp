@@ -207,14 +207,16 @@ using namespace echolo::runtime;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-int __cudaEcholoCall(std::uint16_t op, const char* name, const std::uint8_t* in, std::size_t n, std::uint8_t** out,
-                     std::size_t* n_out) {
+int __cudaEcholoCall(std::uint16_t op, const char* name, const std::uint8_t* in, std::size_t n,
+                     std::uint8_t** out, std::size_t* n_out) {
   *out = nullptr;
   *n_out = 0;
   if (pe::t_gone) return pe::kCudartUnloading;
   if (!pe::ensure_connected()) {
     if (pe::g_control < 0) {
-      std::fprintf(stderr, "echolo: %s: this program runs under `echolo sanitize` or `echolo check`, not by itself\n", name);
+      std::fprintf(stderr,
+                   "echolo: %s: this program runs under `echolo sanitize` or `echolo check`, not by itself\n",
+                   name);
     }
     return pe::kInitializationError;
   }

@@ -1,5 +1,6 @@
-// The PE side of the protocol: every API function makes one Call. The connection lives in libecholo_cudart.so; other
-// libraries reach it through the three exported C functions below, so that a process has one client.
+// The PE side of the protocol: every API function makes one Call. The connection lives in
+// libecholo_cudart.so; other libraries reach it through the three exported C functions below, so that a
+// process has one client.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 extern "C" {
 // Sends a request and waits for its reply. `*out` is allocated with malloc and owned by the caller.
-int __cudaEcholoCall(std::uint16_t op, const char* name, const std::uint8_t* in, std::size_t n, std::uint8_t** out,
-                     std::size_t* n_out);
+int __cudaEcholoCall(std::uint16_t op, const char* name, const std::uint8_t* in, std::size_t n,
+                     std::uint8_t** out, std::size_t* n_out);
 void __cudaEcholoNote(std::uint16_t op, const std::uint8_t* in, std::size_t n);
 const echolo::runtime::wire::Hello* __cudaEcholoHello();  // null: there is no node
 }
@@ -20,8 +21,9 @@ namespace echolo::runtime::pe {
 
 // Values of cudaError_t that this side makes itself (driver_types.h).
 inline constexpr int kSuccess = 0, kInvalidValue = 1, kMemoryAllocation = 2, kInitializationError = 3,
-                     kCudartUnloading = 4, kInvalidSymbol = 13, kInvalidDeviceFunction = 98, kInvalidDevice = 101,
-                     kInvalidResourceHandle = 400, kNotReady = 600, kNotSupported = 801, kUnknown = 999;
+                     kCudartUnloading = 4, kInvalidSymbol = 13, kInvalidDeviceFunction = 98,
+                     kInvalidDevice = 101, kInvalidResourceHandle = 400, kNotReady = 600, kNotSupported = 801,
+                     kUnknown = 999;
 
 class Call {
  public:

@@ -1,5 +1,5 @@
-// memcpy and memset. Bytes of pageable host memory travel with the request (to the device: taken when the call is
-// made) or with the reply (from the device: the call waits, as CUDA's does for pageable memory).
+// memcpy and memset. Bytes of pageable host memory travel with the request (to the device: taken when the
+// call is made) or with the reply (from the device: the call waits, as CUDA's does for pageable memory).
 #include <algorithm>
 #include <cstring>
 
@@ -20,11 +20,16 @@ bool agrees(cudaMemcpyKind kind, Where to, Where from) {
   const auto host = [](Where w) { return w != Where::kDevice; };
   const auto device = [](Where w) { return w != Where::kPageable; };
   switch (kind) {
-    case cudaMemcpyHostToHost: return host(to) && host(from);
-    case cudaMemcpyHostToDevice: return device(to) && host(from);
-    case cudaMemcpyDeviceToHost: return host(to) && device(from);
-    case cudaMemcpyDeviceToDevice: return device(to) && device(from);
-    case cudaMemcpyDefault: return true;
+    case cudaMemcpyHostToHost:
+      return host(to) && host(from);
+    case cudaMemcpyHostToDevice:
+      return device(to) && host(from);
+    case cudaMemcpyDeviceToHost:
+      return host(to) && device(from);
+    case cudaMemcpyDeviceToDevice:
+      return device(to) && device(from);
+    case cudaMemcpyDefault:
+      return true;
   }
   return false;
 }
@@ -84,20 +89,24 @@ int copy(const char* name, void* to, const void* from, const CopyShape& shape, c
   if (!agrees(kind, target, source)) return kInvalidValue;
   auto* out = static_cast<std::uint8_t*>(to);
   const auto* in = static_cast<const std::uint8_t*>(from);
-  if (target == Where::kPageable && source == Where::kPageable) return host_to_host(name, out, in, shape, stream);
-  if (target != Where::kPageable && source != Where::kPageable) return copy_piece(name, out, in, shape, stream, wait);
+  if (target == Where::kPageable && source == Where::kPageable)
+    return host_to_host(name, out, in, shape, stream);
+  if (target != Where::kPageable && source != Where::kPageable)
+    return copy_piece(name, out, in, shape, stream, wait);
   // In pieces that a message can carry: part of a row, or whole rows.
   if (shape.height == 1) {
     for (std::uint64_t at = 0; at < shape.width; at += wire::kChunk) {
       const CopyShape piece{std::min(wire::kChunk, shape.width - at), 1, 0, 0};
-      if (const int error = copy_piece(name, out + at, in + at, piece, stream, wait); error != kSuccess) return error;
+      if (const int error = copy_piece(name, out + at, in + at, piece, stream, wait); error != kSuccess)
+        return error;
     }
     return kSuccess;
   }
   if (shape.width > wire::kChunk) {
     for (std::uint64_t row = 0; row < shape.height; ++row) {
       const CopyShape line{shape.width, 1, 0, 0};
-      const int error = copy(name, out + row * shape.to_pitch, in + row * shape.from_pitch, line, kind, stream, wait);
+      const int error =
+          copy(name, out + row * shape.to_pitch, in + row * shape.from_pitch, line, kind, stream, wait);
       if (error != kSuccess) return error;
     }
     return kSuccess;
@@ -106,7 +115,8 @@ int copy(const char* name, void* to, const void* from, const CopyShape& shape, c
   for (std::uint64_t row = 0; row < shape.height; row += rows) {
     CopyShape piece = shape;
     piece.height = std::min(rows, shape.height - row);
-    const int error = copy_piece(name, out + row * shape.to_pitch, in + row * shape.from_pitch, piece, stream, wait);
+    const int error =
+        copy_piece(name, out + row * shape.to_pitch, in + row * shape.from_pitch, piece, stream, wait);
     if (error != kSuccess) return error;
   }
   return kSuccess;
@@ -132,7 +142,8 @@ int symbol_copy(const char* name, const void* symbol, std::size_t offset, std::s
   if (offset > size || count > size - offset) return kInvalidValue;
   auto* device = pointer<std::uint8_t*>(address + offset);
   const CopyShape shape{count, 1, 0, 0};
-  // The variable may be managed, which `kind` need not know: the addresses decide, `kind` is only checked for sense.
+  // The variable may be managed, which `kind` need not know: the addresses decide, `kind` is only checked for
+  // sense.
   const bool to_symbol = host_from != nullptr;
   const cudaMemcpyKind usual = to_symbol ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
   if (kind != usual && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) {
@@ -159,17 +170,21 @@ ECHOLO_API cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t n
 ECHOLO_API cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t n) {
   return done(copy("cudaMemcpyPeer", to, from, {n, 1, 0, 0}, cudaMemcpyDeviceToDevice, nullptr, Wait::kSync));
 }
-ECHOLO_API cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t n, cudaStream_t stream) {
-  return done(copy("cudaMemcpyPeerAsync", to, from, {n, 1, 0, 0}, cudaMemcpyDeviceToDevice, stream, Wait::kAsync));
+ECHOLO_API cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t n,
+                                           cudaStream_t stream) {
+  return done(
+      copy("cudaMemcpyPeerAsync", to, from, {n, 1, 0, 0}, cudaMemcpyDeviceToDevice, stream, Wait::kAsync));
 }
 ECHOLO_API cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                                     std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return done(copy("cudaMemcpy2D", to, from, {width, height, to_pitch, from_pitch}, kind, nullptr, Wait::kSync));
+  return done(
+      copy("cudaMemcpy2D", to, from, {width, height, to_pitch, from_pitch}, kind, nullptr, Wait::kSync));
 }
-ECHOLO_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                         std::size_t width, std::size_t height, cudaMemcpyKind kind,
-                                         cudaStream_t stream) {
-  return done(copy("cudaMemcpy2DAsync", to, from, {width, height, to_pitch, from_pitch}, kind, stream, Wait::kAsync));
+ECHOLO_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                                         std::size_t from_pitch, std::size_t width, std::size_t height,
+                                         cudaMemcpyKind kind, cudaStream_t stream) {
+  return done(
+      copy("cudaMemcpy2DAsync", to, from, {width, height, to_pitch, from_pitch}, kind, stream, Wait::kAsync));
 }
 // CUDA orders memset of device memory with the stream and does not make the host wait.
 ECHOLO_API cudaError_t cudaMemset(void* p, int value, std::size_t n) {
@@ -178,32 +193,38 @@ ECHOLO_API cudaError_t cudaMemset(void* p, int value, std::size_t n) {
 ECHOLO_API cudaError_t cudaMemsetAsync(void* p, int value, std::size_t n, cudaStream_t stream) {
   return done(fill("cudaMemsetAsync", p, n, value, n, 1, stream, Wait::kAsync));
 }
-ECHOLO_API cudaError_t cudaMemset2D(void* p, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+ECHOLO_API cudaError_t cudaMemset2D(void* p, std::size_t pitch, int value, std::size_t width,
+                                    std::size_t height) {
   return done(fill("cudaMemset2D", p, pitch, value, width, height, nullptr,
                    in_arena(p) ? Wait::kAsync : Wait::kSync));
 }
-ECHOLO_API cudaError_t cudaMemset2DAsync(void* p, std::size_t pitch, int value, std::size_t width, std::size_t height,
-                                         cudaStream_t stream) {
+ECHOLO_API cudaError_t cudaMemset2DAsync(void* p, std::size_t pitch, int value, std::size_t width,
+                                         std::size_t height, cudaStream_t stream) {
   return done(fill("cudaMemset2DAsync", p, pitch, value, width, height, stream, Wait::kAsync));
 }
 
-ECHOLO_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t n, std::size_t offset,
-                                          cudaMemcpyKind kind) {
+ECHOLO_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t n,
+                                          std::size_t offset, cudaMemcpyKind kind) {
   if (from == nullptr) return done(kInvalidValue);
-  return done(symbol_copy("cudaMemcpyToSymbol", symbol, offset, n, nullptr, from, kind, nullptr, Wait::kSync));
+  return done(
+      symbol_copy("cudaMemcpyToSymbol", symbol, offset, n, nullptr, from, kind, nullptr, Wait::kSync));
 }
 ECHOLO_API cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t n,
                                                std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream) {
   if (from == nullptr) return done(kInvalidValue);
-  return done(symbol_copy("cudaMemcpyToSymbolAsync", symbol, offset, n, nullptr, from, kind, stream, Wait::kAsync));
+  return done(
+      symbol_copy("cudaMemcpyToSymbolAsync", symbol, offset, n, nullptr, from, kind, stream, Wait::kAsync));
 }
 ECHOLO_API cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t n, std::size_t offset,
                                             cudaMemcpyKind kind) {
   if (to == nullptr) return done(kInvalidValue);
-  return done(symbol_copy("cudaMemcpyFromSymbol", symbol, offset, n, to, nullptr, kind, nullptr, Wait::kSync));
+  return done(
+      symbol_copy("cudaMemcpyFromSymbol", symbol, offset, n, to, nullptr, kind, nullptr, Wait::kSync));
 }
-ECHOLO_API cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t n, std::size_t offset,
-                                                 cudaMemcpyKind kind, cudaStream_t stream) {
+ECHOLO_API cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t n,
+                                                 std::size_t offset, cudaMemcpyKind kind,
+                                                 cudaStream_t stream) {
   if (to == nullptr) return done(kInvalidValue);
-  return done(symbol_copy("cudaMemcpyFromSymbolAsync", symbol, offset, n, to, nullptr, kind, stream, Wait::kAsync));
+  return done(
+      symbol_copy("cudaMemcpyFromSymbolAsync", symbol, offset, n, to, nullptr, kind, stream, Wait::kAsync));
 }

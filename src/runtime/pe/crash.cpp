@@ -29,8 +29,8 @@ void report(int signal, std::uint64_t address) {
     std::uint8_t arena;
   } note{static_cast<std::uint32_t>(signal), address, 0};
   note.arena = in_arena(reinterpret_cast<void*>(address)) ? 1 : 0;
-  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteCrash), reinterpret_cast<const std::uint8_t*>(&note),
-                   sizeof note);
+  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteCrash),
+                   reinterpret_cast<const std::uint8_t*>(&note), sizeof note);
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
@@ -76,7 +76,9 @@ void use_alternate_stack() {
 }
 
 void enter_call(const char*, const wire::Frame* frames) { std::memcpy(t_frames, frames, sizeof t_frames); }
-void leave_call() { for (wire::Frame& frame : t_frames) frame = {}; }
+void leave_call() {
+  for (wire::Frame& frame : t_frames) frame = {};
+}
 
 void crash_frames(wire::Frame* frames) { std::memcpy(frames, t_frames, sizeof t_frames); }
 

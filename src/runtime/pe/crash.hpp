@@ -1,5 +1,5 @@
-// What this PE's host code does wrong on its own: signals. A handler on an alternate stack tells the node the place,
-// then ends the process; a dereference of device memory is one of them.
+// What this PE's host code does wrong on its own: signals. A handler on an alternate stack tells the node the
+// place, then ends the process; a dereference of device memory is one of them.
 #pragma once
 
 #include "runtime/protocol.hpp"

@@ -16,13 +16,15 @@ cudaError_t done(int error);
 
 inline std::uint64_t number(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
 template <typename T>
-T pointer(std::uint64_t value) { return reinterpret_cast<T>(value); }
+T pointer(std::uint64_t value) {
+  return reinterpret_cast<T>(value);
+}
 
 struct Kernel {
-  std::uint32_t module = 0;         // as the node numbers it; 0 until it is loaded
-  std::string name;                 // mangled
+  std::uint32_t module = 0;  // as the node numbers it; 0 until it is loaded
+  std::string name;          // mangled
   int fatbin = -1;
-  bool known = false;               // the fields below are filled
+  bool known = false;                         // the fields below are filled
   std::vector<std::uint32_t> offsets, sizes;  // of the parameters, in the parameter block
   std::uint32_t parameter_bytes = 0, static_shared = 0, local_bytes = 0, registers = 0, const_bytes = 0,
                 max_threads = 0;
@@ -37,7 +39,7 @@ Kernel* find_kernel(const void* function, int* error);
 int find_symbol(const void* symbol, std::uint64_t* address, std::uint64_t* size);
 
 int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
-           bool cooperative, bool collective, const char* name);
+           bool cooperative, const char* name);
 
 enum class Wait : std::uint8_t { kAsync = 0, kSync = 1 };
 struct CopyShape {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kRuntimeVersion = 13020;
 
-// Any process may use device 0, and the device whose number is its rank where a program counts on one device a PE.
+// Any process may use device 0, and the device whose number is its rank where a program counts on one device
+// a PE.
 int device_count() {
   const wire::Hello* hello = __cudaEcholoHello();
   return hello == nullptr ? 0 : hello->n_pes;
@@ -28,7 +29,8 @@ ECHOLO_API cudaError_t cudaGetDeviceCount(int* count) {
   return done(*count > 0 ? kSuccess : static_cast<int>(cudaErrorNoDevice));
 }
 
-// The node gives each process its own GPU whatever number it asks for; the number is remembered and reported back.
+// The node gives each process its own GPU whatever number it asks for; the number is remembered and reported
+// back.
 ECHOLO_API cudaError_t cudaSetDevice(int device) {
   if (!valid_device(device)) return done(kInvalidDevice);
   t_device = device;
@@ -87,54 +89,131 @@ ECHOLO_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribu
   cudaDeviceProp p;
   if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
   switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
-    case cudaDevAttrMaxBlockDimX: *value = p.maxThreadsDim[0]; break;
-    case cudaDevAttrMaxBlockDimY: *value = p.maxThreadsDim[1]; break;
-    case cudaDevAttrMaxBlockDimZ: *value = p.maxThreadsDim[2]; break;
-    case cudaDevAttrMaxGridDimX: *value = p.maxGridSize[0]; break;
-    case cudaDevAttrMaxGridDimY: *value = p.maxGridSize[1]; break;
-    case cudaDevAttrMaxGridDimZ: *value = p.maxGridSize[2]; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = static_cast<int>(p.sharedMemPerBlock); break;
-    case cudaDevAttrTotalConstantMemory: *value = static_cast<int>(p.totalConstMem); break;
-    case cudaDevAttrWarpSize: *value = p.warpSize; break;
-    case cudaDevAttrMaxRegistersPerBlock: *value = p.regsPerBlock; break;
-    case cudaDevAttrClockRate: *value = __cudaEcholoHello()->clock_khz; break;
-    case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
-    case cudaDevAttrIntegrated: *value = 0; break;
-    case cudaDevAttrCanMapHostMemory: *value = 1; break;
-    case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
-    case cudaDevAttrConcurrentKernels: *value = 1; break;
-    case cudaDevAttrEccEnabled: *value = 1; break;
-    case cudaDevAttrPciBusId: *value = p.pciBusID; break;
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = p.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxBlockDimX:
+      *value = p.maxThreadsDim[0];
+      break;
+    case cudaDevAttrMaxBlockDimY:
+      *value = p.maxThreadsDim[1];
+      break;
+    case cudaDevAttrMaxBlockDimZ:
+      *value = p.maxThreadsDim[2];
+      break;
+    case cudaDevAttrMaxGridDimX:
+      *value = p.maxGridSize[0];
+      break;
+    case cudaDevAttrMaxGridDimY:
+      *value = p.maxGridSize[1];
+      break;
+    case cudaDevAttrMaxGridDimZ:
+      *value = p.maxGridSize[2];
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = static_cast<int>(p.sharedMemPerBlock);
+      break;
+    case cudaDevAttrTotalConstantMemory:
+      *value = static_cast<int>(p.totalConstMem);
+      break;
+    case cudaDevAttrWarpSize:
+      *value = p.warpSize;
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+      *value = p.regsPerBlock;
+      break;
+    case cudaDevAttrClockRate:
+      *value = __cudaEcholoHello()->clock_khz;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = p.multiProcessorCount;
+      break;
+    case cudaDevAttrIntegrated:
+      *value = 0;
+      break;
+    case cudaDevAttrCanMapHostMemory:
+      *value = 1;
+      break;
+    case cudaDevAttrComputeMode:
+      *value = cudaComputeModeDefault;
+      break;
+    case cudaDevAttrConcurrentKernels:
+      *value = 1;
+      break;
+    case cudaDevAttrEccEnabled:
+      *value = 1;
+      break;
+    case cudaDevAttrPciBusId:
+      *value = p.pciBusID;
+      break;
     case cudaDevAttrPciDeviceId:
-    case cudaDevAttrPciDomainId: *value = 0; break;
-    case cudaDevAttrMemoryClockRate: *value = 3201000; break;
-    case cudaDevAttrGlobalMemoryBusWidth: *value = p.memoryBusWidth; break;
-    case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
-    case cudaDevAttrAsyncEngineCount: *value = p.asyncEngineCount; break;
-    case cudaDevAttrUnifiedAddressing: *value = 1; break;
-    case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
-    case cudaDevAttrStreamPrioritiesSupported: *value = 1; break;
+    case cudaDevAttrPciDomainId:
+      *value = 0;
+      break;
+    case cudaDevAttrMemoryClockRate:
+      *value = 3201000;
+      break;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = p.memoryBusWidth;
+      break;
+    case cudaDevAttrL2CacheSize:
+      *value = p.l2CacheSize;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = p.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrAsyncEngineCount:
+      *value = p.asyncEngineCount;
+      break;
+    case cudaDevAttrUnifiedAddressing:
+      *value = 1;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = p.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = p.minor;
+      break;
+    case cudaDevAttrStreamPrioritiesSupported:
+      *value = 1;
+      break;
     case cudaDevAttrGlobalL1CacheSupported:
-    case cudaDevAttrLocalL1CacheSupported: *value = 1; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = static_cast<int>(p.sharedMemPerMultiprocessor); break;
-    case cudaDevAttrMaxRegistersPerMultiprocessor: *value = p.regsPerMultiprocessor; break;
+    case cudaDevAttrLocalL1CacheSupported:
+      *value = 1;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrMaxRegistersPerMultiprocessor:
+      *value = p.regsPerMultiprocessor;
+      break;
     case cudaDevAttrManagedMemory:
     case cudaDevAttrConcurrentManagedAccess:
     case cudaDevAttrComputePreemptionSupported:
-    case cudaDevAttrCooperativeLaunch: *value = 1; break;
+    case cudaDevAttrCooperativeLaunch:
+      *value = 1;
+      break;
     case cudaDevAttrIsMultiGpuBoard:
     case cudaDevAttrHostNativeAtomicSupported:
     case cudaDevAttrPageableMemoryAccess:
-    case cudaDevAttrClusterLaunch: *value = 0; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(p.sharedMemPerBlockOptin); break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = p.maxBlocksPerMultiProcessor; break;
-    case cudaDevAttrReservedSharedMemoryPerBlock: *value = static_cast<int>(p.reservedSharedMemPerBlock); break;
-    case cudaDevAttrMemoryPoolsSupported: *value = 1; break;
+    case cudaDevAttrClusterLaunch:
+      *value = 0;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(p.sharedMemPerBlockOptin);
+      break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor:
+      *value = p.maxBlocksPerMultiProcessor;
+      break;
+    case cudaDevAttrReservedSharedMemoryPerBlock:
+      *value = static_cast<int>(p.reservedSharedMemPerBlock);
+      break;
+    case cudaDevAttrMemoryPoolsSupported:
+      *value = 1;
+      break;
     default:
-      return done(unsupported("cudaDeviceGetAttribute", "attribute " + std::to_string(static_cast<int>(attribute)) +
+      return done(unsupported("cudaDeviceGetAttribute", "attribute " +
+                                                            std::to_string(static_cast<int>(attribute)) +
                                                             " is not modelled by the virtual node"));
   }
   return done(kSuccess);
@@ -183,7 +262,9 @@ ECHOLO_API cudaError_t cudaDeviceGetPCIBusId(char* id, int n, int device) {
   return done(kSuccess);
 }
 
-ECHOLO_API cudaError_t cudaSetDeviceFlags(unsigned) { return done(kSuccess); }  // how to wait: of no effect here
+ECHOLO_API cudaError_t cudaSetDeviceFlags(unsigned) {
+  return done(kSuccess);
+}  // how to wait: of no effect here
 ECHOLO_API cudaError_t cudaGetDeviceFlags(unsigned* flags) {
   if (flags == nullptr) return done(kInvalidValue);
   *flags = cudaDeviceScheduleAuto;

@@ -12,7 +12,8 @@ thread_local cudaError_t t_last = cudaSuccess;
 const char* name_of_error(cudaError_t error) {
   switch (static_cast<int>(error)) {
 #define ECHOLO_CUDA_ERROR(name) \
-  case name: return #name;
+  case name:                    \
+    return #name;
 #include "runtime/pe/cuda_errors.def"
 #undef ECHOLO_CUDA_ERROR
   }

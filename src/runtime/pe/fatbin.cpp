@@ -1,7 +1,8 @@
-// The container: {u32 magic 0xba55ed50, u16 version 1, u16 header bytes 16, u64 bytes that follow the header}, then
-// entries: {u16 kind (1 PTX, 2 ELF), u16 version, u32 header bytes, u64 payload bytes, u32 compressed bytes, u32 offset
-// of the options, u16 minor, u16 major, u32 arch, u32 offset of the name, u32 length of the name, u64 flags, ...} with
-// the payload after the entry's header. Flags 0x2000 and 0x8000 mean a compressed payload. Seen in nvcc 13.2's output.
+// The container: {u32 magic 0xba55ed50, u16 version 1, u16 header bytes 16, u64 bytes that follow the
+// header}, then entries: {u16 kind (1 PTX, 2 ELF), u16 version, u32 header bytes, u64 payload bytes, u32
+// compressed bytes, u32 offset of the options, u16 minor, u16 major, u32 arch, u32 offset of the name, u32
+// length of the name, u64 flags, ...} with the payload after the entry's header. Flags 0x2000 and 0x8000 mean
+// a compressed payload. Seen in nvcc 13.2's output.
 #include "runtime/pe/fatbin.hpp"
 
 #include <cstring>

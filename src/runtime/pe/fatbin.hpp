@@ -10,15 +10,15 @@ namespace echolo::runtime::pe {
 
 struct FatbinPtx {
   std::string text;
-  std::string source;       // the file name that nvcc noted, "a.cu"; may be empty
-  std::uint32_t arch = 0;   // 90
+  std::string source;      // the file name that nvcc noted, "a.cu"; may be empty
+  std::uint32_t arch = 0;  // 90
 };
 
 struct FatbinContents {
   std::vector<FatbinPtx> ptx;
-  int n_compressed = 0;     // PTX entries that can't be read (built without --no-compress)
-  int n_native = 0;         // machine code, which the virtual node does not execute
-  std::string error;        // not empty: malformed
+  int n_compressed = 0;  // PTX entries that can't be read (built without --no-compress)
+  int n_native = 0;      // machine code, which the virtual node does not execute
+  std::string error;     // not empty: malformed
 };
 
 // `data` is the container (magic 0xba55ed50), `n` the bytes that may be read.

@@ -1,4 +1,5 @@
-// Graphs by stream capture. Graphs built node by node are not part of this library: such programs fail to link.
+// Graphs by stream capture. Graphs built node by node are not part of this library: such programs fail to
+// link.
 #include "runtime/pe/cudart.hpp"
 
 using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
@@ -9,7 +10,8 @@ namespace {
 int instantiate(const char* name, cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   if (exec == nullptr) return kInvalidValue;
   constexpr unsigned long long kHints = cudaGraphInstantiateFlagAutoFreeOnLaunch |
-                                        cudaGraphInstantiateFlagUseNodePriority | cudaGraphInstantiateFlagUpload;
+                                        cudaGraphInstantiateFlagUseNodePriority |
+                                        cudaGraphInstantiateFlagUpload;
   if ((flags & ~kHints) != 0) return unsupported(name, "graphs launched from the device are not modelled");
   Call call(wire::Op::kGraphInstantiate, name);
   call.in.u64(number(graph));
@@ -50,11 +52,13 @@ ECHOLO_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCapt
 
 ECHOLO_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                                 unsigned long long* id, cudaGraph_t* graph,
-                                                const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges,
+                                                const cudaGraphNode_t** dependencies,
+                                                const cudaGraphEdgeData** edges,
                                                 std::size_t* n_dependencies) {
   if (status == nullptr) return done(kInvalidValue);
   if (graph != nullptr || dependencies != nullptr || edges != nullptr || n_dependencies != nullptr) {
-    return done(unsupported("cudaStreamGetCaptureInfo", "the nodes of a graph under capture can't be reached"));
+    return done(
+        unsupported("cudaStreamGetCaptureInfo", "the nodes of a graph under capture can't be reached"));
   }
   if (const int error = ready(); error != kSuccess) return done(error);
   Call call(wire::Op::kCaptureInfo, "cudaStreamGetCaptureInfo");
@@ -76,7 +80,8 @@ ECHOLO_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode
   return done(error);
 }
 
-ECHOLO_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
+ECHOLO_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                            unsigned long long flags) {
   return done(instantiate("cudaGraphInstantiate", exec, graph, flags));
 }
 ECHOLO_API cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
@@ -91,7 +96,8 @@ ECHOLO_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream
 }
 
 ECHOLO_API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
-  return done(exec == nullptr ? kInvalidValue : kSuccess);  // moves nothing that the virtual node keeps elsewhere
+  return done(exec == nullptr ? kInvalidValue
+                              : kSuccess);  // moves nothing that the virtual node keeps elsewhere
 }
 
 ECHOLO_API cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -103,7 +109,8 @@ ECHOLO_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 
 ECHOLO_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* n_nodes) {
   if (n_nodes == nullptr) return done(kInvalidValue);
-  if (nodes != nullptr) return done(unsupported("cudaGraphGetNodes", "nodes have no handles; their number is known"));
+  if (nodes != nullptr)
+    return done(unsupported("cudaGraphGetNodes", "nodes have no handles; their number is known"));
   Call call(wire::Op::kGraphNodeCount, "cudaGraphGetNodes");
   call.in.u64(number(graph));
   const int error = call.send();
@@ -111,7 +118,8 @@ ECHOLO_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nod
   return done(error);
 }
 
-ECHOLO_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t, cudaGraph_t, cudaGraphExecUpdateResultInfo* result) {
+ECHOLO_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t, cudaGraph_t,
+                                           cudaGraphExecUpdateResultInfo* result) {
   if (result != nullptr) {
     *result = {};
     result->result = cudaGraphExecUpdateErrorNotSupported;

@@ -7,11 +7,11 @@
 namespace echolo::runtime::pe {
 
 int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
-           bool cooperative, bool collective, const char* name) {
+           bool cooperative, const char* name) {
   Call call(wire::Op::kLaunch, name);
   call.in.u32(kernel.module).text(kernel.name);
   for (const unsigned n : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) call.in.u32(n);
-  call.in.u64(shared).u64(number(stream)).u8(cooperative ? 1 : 0).u8(collective ? 1 : 0);
+  call.in.u64(shared).u64(number(stream)).u8(cooperative ? 1 : 0);
   std::uint8_t* parameters = call.in.room(kernel.parameter_bytes);
   if (kernel.parameter_bytes != 0) std::memset(parameters, 0, kernel.parameter_bytes);
   for (std::size_t i = 0; i < kernel.offsets.size(); ++i) {
@@ -35,7 +35,7 @@ int launch_function(const void* function, dim3 grid, dim3 block, void** args, st
   int error = kSuccess;
   Kernel* kernel = find_kernel(function, &error);
   if (kernel == nullptr) return error;
-  return launch(*kernel, grid, block, args, shared, stream, cooperative, false, name);
+  return launch(*kernel, grid, block, args, shared, stream, cooperative, name);
 }
 
 int occupancy(int* blocks, const void* function, int threads, std::size_t shared) {
@@ -56,13 +56,16 @@ int occupancy(int* blocks, const void* function, int threads, std::size_t shared
 using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
 using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
 
-ECHOLO_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, CUstream_st* stream) {
-  if (t_pushed == nullptr) t_pushed = new std::vector<Configuration>;  // NOLINT: kept until the thread's process ends
+ECHOLO_API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared,
+                                                CUstream_st* stream) {
+  if (t_pushed == nullptr)
+    t_pushed = new std::vector<Configuration>;  // NOLINT: kept until the thread's process ends
   t_pushed->push_back({grid, block, shared, stream});
   return 0;
 }
 
-ECHOLO_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared, void* stream) {
+ECHOLO_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared,
+                                                  void* stream) {
   if (t_pushed == nullptr || t_pushed->empty()) return done(static_cast<int>(cudaErrorMissingConfiguration));
   const Configuration& top = t_pushed->back();
   *grid = top.grid;
@@ -73,23 +76,25 @@ ECHOLO_API cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::
   return cudaSuccess;
 }
 
-ECHOLO_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args, std::size_t shared,
-                                          cudaStream_t stream) {
+ECHOLO_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
+                                          std::size_t shared, cudaStream_t stream) {
   if (kernel == nullptr) return done(kInvalidDeviceFunction);
   return done(launch_function(kernel, grid, block, args, shared, stream, false, "kernel launch"));
 }
 
-ECHOLO_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** args, std::size_t shared,
-                                        cudaStream_t stream) {
+ECHOLO_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** args,
+                                        std::size_t shared, cudaStream_t stream) {
   return done(launch_function(function, grid, block, args, shared, stream, false, "cudaLaunchKernel"));
 }
 
 ECHOLO_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** args,
                                                    std::size_t shared, cudaStream_t stream) {
-  return done(launch_function(function, grid, block, args, shared, stream, true, "cudaLaunchCooperativeKernel"));
+  return done(
+      launch_function(function, grid, block, args, shared, stream, true, "cudaLaunchCooperativeKernel"));
 }
 
-ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** args) {
+ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                           void** args) {
   if (config == nullptr) return done(kInvalidValue);
   bool cooperative = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
@@ -98,8 +103,11 @@ ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, con
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeMemSyncDomain:
-      case cudaLaunchAttributePreferredSharedMemoryCarveout: break;  // hints: they change time, not results
-      case cudaLaunchAttributeCooperative: cooperative = attribute.val.cooperative != 0; break;
+      case cudaLaunchAttributePreferredSharedMemoryCarveout:
+        break;  // hints: they change time, not results
+      case cudaLaunchAttributeCooperative:
+        cooperative = attribute.val.cooperative != 0;
+        break;
       case cudaLaunchAttributeClusterDimension:
         if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z == 1) break;
         return done(unsupported("cudaLaunchKernelExC", "the virtual node has no thread block clusters"));
@@ -127,7 +135,8 @@ ECHOLO_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, con
   attributes->ptxVersion = attributes->binaryVersion = 90;
   const std::uint64_t usual = static_cast<std::uint64_t>(__cudaEcholoHello()->shared_per_block);
   const std::uint64_t left = usual > kernel->static_shared ? usual - kernel->static_shared : 0;
-  attributes->maxDynamicSharedSizeBytes = static_cast<int>(kernel->dynamic_limit != 0 ? kernel->dynamic_limit : left);
+  attributes->maxDynamicSharedSizeBytes =
+      static_cast<int>(kernel->dynamic_limit != 0 ? kernel->dynamic_limit : left);
   attributes->preferredShmemCarveout = -1;
   return done(kSuccess);
 }
@@ -138,8 +147,9 @@ ECHOLO_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttrib
   if (kernel == nullptr) return done(error);
   if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return done(kSuccess);  // a hint
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    return done(unsupported("cudaFuncSetAttribute", "attribute " + std::to_string(static_cast<int>(attribute)) +
-                                                        " is not modelled by the virtual node"));
+    return done(unsupported(
+        "cudaFuncSetAttribute",
+        "attribute " + std::to_string(static_cast<int>(attribute)) + " is not modelled by the virtual node"));
   }
   const auto most = static_cast<std::int64_t>(__cudaEcholoHello()->shared_per_block_optin) -
                     static_cast<std::int64_t>(kernel->static_shared);
@@ -165,19 +175,20 @@ ECHOLO_API cudaError_t cudaFuncGetName(const char** name, const void* function) 
   return done(error);
 }
 
-ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
-                                                                     std::size_t shared) {
+ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function,
+                                                                     int threads, std::size_t shared) {
   return done(occupancy(blocks, function, threads, shared));
 }
 
-ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+ECHOLO_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks,
+                                                                              const void* function,
                                                                               int threads, std::size_t shared,
                                                                               unsigned) {
   return done(occupancy(blocks, function, threads, shared));
 }
 
-ECHOLO_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function, int blocks,
-                                                                 int) {
+ECHOLO_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* function,
+                                                                 int blocks, int) {
   if (bytes == nullptr || blocks <= 0) return done(kInvalidValue);
   int error = kSuccess;
   const Kernel* kernel = find_kernel(function, &error);
@@ -185,6 +196,7 @@ ECHOLO_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* by
   const wire::Hello& gpu = *__cudaEcholoHello();
   const std::int64_t share = gpu.shared_per_sm / blocks - gpu.reserved_shared_per_block;
   const std::int64_t most = std::min<std::int64_t>(share, gpu.shared_per_block_optin);
-  *bytes = static_cast<std::size_t>(std::max<std::int64_t>(most - static_cast<std::int64_t>(kernel->static_shared), 0));
+  *bytes = static_cast<std::size_t>(
+      std::max<std::int64_t>(most - static_cast<std::int64_t>(kernel->static_shared), 0));
   return done(kSuccess);
 }

@@ -1,12 +1,13 @@
-// echolo-pe: the host process of one PE of a candidate. It loads the candidate's library and does what the node says:
-// create, run, run again at once, capture a run and replay it, destroy. It never sees an expected output.
+// echolo-pe: the host process of one PE of a candidate. It loads the candidate's library and does what the
+// node says: create, run, run again at once, capture a run and replay it, destroy. It never sees an expected
+// output.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nvshmem.h>
 
+#include <cxxabi.h>
 #include <cstdio>
 #include <cstdlib>
-#include <cxxabi.h>
 #include <exception>
 #include <string>
 #include <typeinfo>
@@ -52,7 +53,8 @@ void guarded(Body&& body) {
   } catch (const std::exception& e) {
     int status = 0;
     char* type = abi::__cxa_demangle(typeid(e).name(), nullptr, nullptr, &status);
-    give_up(wire::Op::kNoteException, std::string(type == nullptr ? typeid(e).name() : type) + ": " + e.what());
+    give_up(wire::Op::kNoteException,
+            std::string(type == nullptr ? typeid(e).name() : type) + ": " + e.what());
   } catch (...) {
     give_up(wire::Op::kNoteException, "an exception of unknown type");
   }
@@ -82,7 +84,8 @@ Tensors read_list(wire::Reader& in) {
 }
 
 void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) give_up(wire::Op::kNoteFailure, std::string(what) + ": " + cudaGetErrorName(error));
+  if (error != cudaSuccess)
+    give_up(wire::Op::kNoteFailure, std::string(what) + ": " + cudaGetErrorName(error));
 }
 
 }  // namespace
@@ -94,7 +97,8 @@ int main(int argc, char** argv) {
   }
   if (__cudaEcholoHello() == nullptr) return 2;
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) give_up(wire::Op::kNoteFailure, std::string("the candidate does not load: ") + dlerror());
+  if (library == nullptr)
+    give_up(wire::Op::kNoteFailure, std::string("the candidate does not load: ") + dlerror());
   const auto create = symbol<CreateFn>(library, "candidate_create");
   const auto run = symbol<RunFn>(library, "candidate_run");
   const auto destroy = symbol<DestroyFn>(library, "candidate_destroy");
@@ -143,11 +147,14 @@ int main(int argc, char** argv) {
         const Tensors in = read_list(call.out), out = read_list(call.out);
         check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
         guarded([&] { run(state, launch, in.list(), out.list(), stream); });
-        check(cudaStreamEndCapture(stream, &graph), "capturing candidate_run into a graph failed, cudaStreamEndCapture");
+        check(cudaStreamEndCapture(stream, &graph),
+              "capturing candidate_run into a graph failed, cudaStreamEndCapture");
         check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
         break;
       }
-      case wire::CommandKind::kReplay: check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch"); break;
+      case wire::CommandKind::kReplay:
+        check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+        break;
       case wire::CommandKind::kDestroy:
         check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
         if (exec != nullptr) cudaGraphExecDestroy(exec);
@@ -159,7 +166,8 @@ int main(int argc, char** argv) {
         nvshmem_finalize();
         note(wire::Op::kNoteEnd, "");
         std::fflush(nullptr);
-        // Static destructors of a candidate are its own affair, but they must not change how this process ended.
+        // Static destructors of a candidate are its own affair, but they must not change how this process
+        // ended.
         ::_Exit(0);
     }
   }

@@ -37,7 +37,9 @@ ECHOLO_API cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   return done(allocate("cudaMalloc", wire::AllocationClass::kDevice, p, bytes));
 }
 
-ECHOLO_API cudaError_t cudaFree(void* p) { return done(release("cudaFree", wire::AllocationClass::kDevice, p)); }
+ECHOLO_API cudaError_t cudaFree(void* p) {
+  return done(release("cudaFree", wire::AllocationClass::kDevice, p));
+}
 
 ECHOLO_API cudaError_t cudaMallocPitch(void** p, std::size_t* pitch, std::size_t width, std::size_t height) {
   if (pitch == nullptr) return done(kInvalidValue);
@@ -50,7 +52,8 @@ ECHOLO_API cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t
   return done(allocate("cudaMallocAsync", wire::AllocationClass::kAsync, p, bytes));
 }
 
-ECHOLO_API cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t pool, cudaStream_t) {
+ECHOLO_API cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t pool,
+                                               cudaStream_t) {
   if (pool != default_pool()) return done(kInvalidValue);
   return done(allocate("cudaMallocFromPoolAsync", wire::AllocationClass::kAsync, p, bytes));
 }
@@ -80,9 +83,11 @@ ECHOLO_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAt
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
     case cudaMemPoolReuseAllowInternalDependencies:
-    case cudaMemPoolAttrReleaseThreshold: return done(kSuccess);
+    case cudaMemPoolAttrReleaseThreshold:
+      return done(kSuccess);
     default:
-      return done(unsupported("cudaMemPoolSetAttribute", "attribute " + std::to_string(static_cast<int>(attribute)) +
+      return done(unsupported("cudaMemPoolSetAttribute", "attribute " +
+                                                             std::to_string(static_cast<int>(attribute)) +
                                                              " is not modelled by the virtual node"));
   }
 }
@@ -125,8 +130,9 @@ ECHOLO_API cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
 }
 
 ECHOLO_API cudaError_t cudaHostRegister(void*, std::size_t, unsigned) {
-  return done(unsupported("cudaHostRegister",
-                          "the virtual node can't pin memory that the process has already; use cudaMallocHost"));
+  return done(
+      unsupported("cudaHostRegister",
+                  "the virtual node can't pin memory that the process has already; use cudaMallocHost"));
 }
 
 ECHOLO_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* p) {
@@ -148,9 +154,14 @@ ECHOLO_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attribute
       attributes->type = cudaMemoryTypeDevice;
       attributes->hostPointer = nullptr;
       break;
-    case wire::AllocationClass::kPinned: attributes->type = cudaMemoryTypeHost; break;
-    case wire::AllocationClass::kManaged: attributes->type = cudaMemoryTypeManaged; break;
-    case wire::AllocationClass::kPageable: return done(kInvalidValue);
+    case wire::AllocationClass::kPinned:
+      attributes->type = cudaMemoryTypeHost;
+      break;
+    case wire::AllocationClass::kManaged:
+      attributes->type = cudaMemoryTypeManaged;
+      break;
+    case wire::AllocationClass::kPageable:
+      return done(kInvalidValue);
   }
   return done(kSuccess);
 }
@@ -159,6 +170,7 @@ ECHOLO_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attribute
 ECHOLO_API cudaError_t cudaMemAdvise(const void* p, std::size_t, cudaMemoryAdvise, cudaMemLocation) {
   return done(in_host_range(p) ? kSuccess : kInvalidValue);
 }
-ECHOLO_API cudaError_t cudaMemPrefetchAsync(const void* p, std::size_t, cudaMemLocation, unsigned, cudaStream_t) {
+ECHOLO_API cudaError_t cudaMemPrefetchAsync(const void* p, std::size_t, cudaMemLocation, unsigned,
+                                            cudaStream_t) {
   return done(in_host_range(p) ? kSuccess : kInvalidValue);
 }

@@ -1,5 +1,5 @@
-// The host side of NVSHMEM: start and end, the symmetric heap, teams, and the operations that are not typed. All of
-// them travel by name to shmem::Fabric on the node, which also serves kernels.
+// The host side of NVSHMEM: start and end, the symmetric heap, teams, and the operations that are not typed.
+// All of them travel by name to shmem::Fabric on the node, which also serves kernels.
 #include "runtime/pe/nvshmem_host.hpp"
 
 #include <cstdio>
@@ -21,7 +21,8 @@ void stop(const char* name, const char* why) {
 }
 
 void require_init(const char* name) {
-  if (g_initialised == 0) stop(name, g_finalised ? "called after nvshmem_finalize" : "called before nvshmem_init");
+  if (g_initialised == 0)
+    stop(name, g_finalised ? "called after nvshmem_finalize" : "called before nvshmem_init");
 }
 
 int start(const char* name) {
@@ -40,10 +41,13 @@ void end(const char* name) {
 
 }  // namespace
 
-std::uint64_t host_call(const char* name, const std::uint64_t* arguments, std::uint32_t n, const cudaStream_t* stream) {
+std::uint64_t host_call(const char* name, const std::uint64_t* arguments, std::uint32_t n,
+                        const cudaStream_t* stream) {
   require_init(name);
   Call call(wire::Op::kShmemCall, name);
-  call.in.u8(stream != nullptr ? 1 : 0).u64(stream == nullptr ? 0 : reinterpret_cast<std::uint64_t>(*stream)).u32(n);
+  call.in.u8(stream != nullptr ? 1 : 0)
+      .u64(stream == nullptr ? 0 : reinterpret_cast<std::uint64_t>(*stream))
+      .u32(n);
   for (std::uint32_t i = 0; i < n; ++i) call.in.u64(arguments[i]);
   const int error = call.send();
   if (error != kSuccess) {
@@ -78,7 +82,8 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* id) {
   std::snprintf(id->internal, sizeof id->internal, "virtual node");
   return 0;
 }
-int nvshmemx_set_attr_uniqueid_args(int rank, int n_ranks, const nvshmemx_uniqueid_t* id, nvshmemx_init_attr_t* attr) {
+int nvshmemx_set_attr_uniqueid_args(int rank, int n_ranks, const nvshmemx_uniqueid_t* id,
+                                    nvshmemx_init_attr_t* attr) {
   if (id == nullptr || attr == nullptr) return 1;
   attr->args.uid_args.id = const_cast<nvshmemx_uniqueid_t*>(id);
   attr->args.uid_args.myrank = rank;
@@ -89,7 +94,8 @@ int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) {
   const wire::Hello* hello = __cudaEcholoHello();
   if (hello == nullptr) stop("nvshmemx_init_attr", "no connection to the virtual node");
   if ((flags & (NVSHMEMX_INIT_WITH_MPI_COMM | NVSHMEMX_INIT_WITH_SHMEM)) != 0) {
-    stop("nvshmemx_init_attr", "the virtual node starts PEs itself: use nvshmem_init or a unique id, not MPI or OpenSHMEM");
+    stop("nvshmemx_init_attr",
+         "the virtual node starts PEs itself: use nvshmem_init or a unique id, not MPI or OpenSHMEM");
   }
   if ((flags & NVSHMEMX_INIT_WITH_UNIQUEID) != 0) {
     if (attr == nullptr || attr->args.uid_args.id == nullptr) return 1;
@@ -97,12 +103,15 @@ int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) {
       stop("nvshmemx_init_attr", "the unique id does not come from nvshmemx_get_uniqueid");
     }
     if (attr->args.uid_args.myrank != hello->pe || attr->args.uid_args.nranks != hello->n_pes) {
-      stop("nvshmemx_init_attr", "rank and number of ranks differ from what the virtual node gave this process");
+      stop("nvshmemx_init_attr",
+           "rank and number of ranks differ from what the virtual node gave this process");
     }
   }
   return start("nvshmemx_init_attr");
 }
-int nvshmemx_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) { return nvshmemx_hostlib_init_attr(flags, attr); }
+int nvshmemx_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) {
+  return nvshmemx_hostlib_init_attr(flags, attr);
+}
 
 int nvshmem_my_pe(void) {
   require_init("nvshmem_my_pe");
@@ -116,7 +125,9 @@ void nvshmem_info_get_version(int* major, int* minor) {
   *major = NVSHMEM_MAJOR_VERSION;
   *minor = NVSHMEM_MINOR_VERSION;
 }
-void nvshmem_info_get_name(char* name) { std::snprintf(name, NVSHMEM_MAX_NAME_LEN, "%s", NVSHMEM_VENDOR_STRING); }
+void nvshmem_info_get_name(char* name) {
+  std::snprintf(name, NVSHMEM_MAX_NAME_LEN, "%s", NVSHMEM_VENDOR_STRING);
+}
 void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
   *major = NVSHMEM_VENDOR_MAJOR_VERSION;
   *minor = NVSHMEM_VENDOR_MINOR_VERSION;
@@ -140,8 +151,8 @@ int nvshmem_team_n_pes(nvshmem_team_t team) { return static_cast<int>(forward("n
 int nvshmem_team_translate_pe(nvshmem_team_t from, int pe, nvshmem_team_t to) {
   return static_cast<int>(forward("nvshmem_team_translate_pe", from, pe, to));
 }
-int nvshmem_team_split_strided(nvshmem_team_t parent, int start_pe, int stride, int size, const nvshmem_team_config_t*,
-                               long, nvshmem_team_t* team) {
+int nvshmem_team_split_strided(nvshmem_team_t parent, int start_pe, int stride, int size,
+                               const nvshmem_team_config_t*, long, nvshmem_team_t* team) {
   if (team == nullptr) return 1;
   *team = static_cast<nvshmem_team_t>(forward("nvshmem_team_split_strided", parent, start_pe, stride, size));
   return 0;
@@ -178,9 +189,13 @@ void nvshmemx_signal_wait_until_on_stream(uint64_t* signal, int cmp, uint64_t va
 
 // ---- untyped memory ----
 void nvshmem_putmem(void* d, const void* s, size_t n, int pe) { forward("nvshmem_putmem", d, s, n, pe); }
-void nvshmem_putmem_nbi(void* d, const void* s, size_t n, int pe) { forward("nvshmem_putmem_nbi", d, s, n, pe); }
+void nvshmem_putmem_nbi(void* d, const void* s, size_t n, int pe) {
+  forward("nvshmem_putmem_nbi", d, s, n, pe);
+}
 void nvshmem_getmem(void* d, const void* s, size_t n, int pe) { forward("nvshmem_getmem", d, s, n, pe); }
-void nvshmem_getmem_nbi(void* d, const void* s, size_t n, int pe) { forward("nvshmem_getmem_nbi", d, s, n, pe); }
+void nvshmem_getmem_nbi(void* d, const void* s, size_t n, int pe) {
+  forward("nvshmem_getmem_nbi", d, s, n, pe);
+}
 void nvshmemx_putmem_on_stream(void* d, const void* s, size_t n, int pe, cudaStream_t q) {
   forward_on(q, "nvshmemx_putmem_on_stream", d, s, n, pe);
 }
@@ -193,12 +208,12 @@ void nvshmemx_getmem_on_stream(void* d, const void* s, size_t n, int pe, cudaStr
 void nvshmemx_getmem_nbi_on_stream(void* d, const void* s, size_t n, int pe, cudaStream_t q) {
   forward_on(q, "nvshmemx_getmem_nbi_on_stream", d, s, n, pe);
 }
-void nvshmemx_putmem_signal_on_stream(void* d, const void* s, size_t n, uint64_t* signal, uint64_t value, int op,
-                                      int pe, cudaStream_t q) {
+void nvshmemx_putmem_signal_on_stream(void* d, const void* s, size_t n, uint64_t* signal, uint64_t value,
+                                      int op, int pe, cudaStream_t q) {
   forward_on(q, "nvshmemx_putmem_signal_on_stream", d, s, n, signal, value, op, pe);
 }
-void nvshmemx_putmem_signal_nbi_on_stream(void* d, const void* s, size_t n, uint64_t* signal, uint64_t value, int op,
-                                          int pe, cudaStream_t q) {
+void nvshmemx_putmem_signal_nbi_on_stream(void* d, const void* s, size_t n, uint64_t* signal, uint64_t value,
+                                          int op, int pe, cudaStream_t q) {
   forward_on(q, "nvshmemx_putmem_signal_nbi_on_stream", d, s, n, signal, value, op, pe);
 }
 int nvshmem_alltoallmem(nvshmem_team_t team, void* d, const void* s, size_t n) {
@@ -216,7 +231,8 @@ int nvshmemx_alltoallmem_on_stream(nvshmem_team_t team, void* d, const void* s, 
 int nvshmemx_fcollectmem_on_stream(nvshmem_team_t team, void* d, const void* s, size_t n, cudaStream_t q) {
   return static_cast<int>(forward_on(q, "nvshmemx_fcollectmem_on_stream", team, d, s, n));
 }
-int nvshmemx_broadcastmem_on_stream(nvshmem_team_t team, void* d, const void* s, size_t n, int root, cudaStream_t q) {
+int nvshmemx_broadcastmem_on_stream(nvshmem_team_t team, void* d, const void* s, size_t n, int root,
+                                    cudaStream_t q) {
   return static_cast<int>(forward_on(q, "nvshmemx_broadcastmem_on_stream", team, d, s, n, root));
 }
 
@@ -227,13 +243,15 @@ int nvshmemx_collective_launch(const void* function, dim3 grid, dim3 block, void
   require_init("nvshmemx_collective_launch");
   if (grid.x == 0 && grid.y == 0 && grid.z == 0) {
     int blocks = 0;
-    if (const int error = nvshmemx_collective_launch_query_gridsize(function, block, args, shared, &blocks)) return error;
+    if (const int error = nvshmemx_collective_launch_query_gridsize(function, block, args, shared, &blocks))
+      return error;
     grid = dim3(static_cast<unsigned>(blocks));
   }
   return static_cast<int>(cudaLaunchCooperativeKernel(function, grid, block, args, shared, stream));
 }
 
-int nvshmemx_collective_launch_query_gridsize(const void* function, dim3 block, void**, size_t shared, int* size) {
+int nvshmemx_collective_launch_query_gridsize(const void* function, dim3 block, void**, size_t shared,
+                                              int* size) {
   if (size == nullptr) return 1;
   int blocks = 0;
   const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(

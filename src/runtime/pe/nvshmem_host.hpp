@@ -13,7 +13,8 @@
 namespace echolo::runtime::pe {
 
 // Sends the call by its API name; where `stream` is not null it takes its place in that stream instead.
-std::uint64_t host_call(const char* name, const std::uint64_t* arguments, std::uint32_t n, const cudaStream_t* stream);
+std::uint64_t host_call(const char* name, const std::uint64_t* arguments, std::uint32_t n,
+                        const cudaStream_t* stream);
 
 // Pointers and sizes as they are, ints sign-extended.
 template <typename T>

@@ -1,5 +1,5 @@
-// What static constructors of the compiled program register: fat binaries, kernels, variables. Nothing is sent to the
-// node before the first call that needs a device, so that a program may run its own code first.
+// What static constructors of the compiled program register: fat binaries, kernels, variables. Nothing is
+// sent to the node before the first call that needs a device, so that a program may run its own code first.
 #include <pthread.h>
 
 #include <cstdio>
@@ -12,8 +12,8 @@
 namespace echolo::runtime::pe {
 namespace {
 
-struct Wrapper {            // what nvcc emits in .nvFatBinSegment
-  std::int32_t magic;       // 0x466243b1
+struct Wrapper {       // what nvcc emits in .nvFatBinSegment
+  std::int32_t magic;  // 0x466243b1
   std::int32_t version;
   const std::uint8_t* data;
   void* others;
@@ -42,9 +42,11 @@ struct Registry {
   bool changed = true;
 };
 
-// Constructed at first use: static constructors of the program run before this library's would in some link orders.
+// Constructed at first use: static constructors of the program run before this library's would in some link
+// orders.
 Registry& registry() {
-  static auto* the = new Registry;  // NOLINT(cppcoreguidelines-owning-memory): must outlive every static destructor
+  static auto* the =
+      new Registry;  // NOLINT(cppcoreguidelines-owning-memory): must outlive every static destructor
   return *the;
 }
 
@@ -67,9 +69,10 @@ int load_fatbin(Fatbin& fatbin) {
     return static_cast<int>(cudaErrorInvalidKernelImage);
   }
   if (contents.ptx.empty()) {
-    unsupported("load", contents.n_compressed != 0
-                            ? "the program's PTX is compressed: compile with --no-compress"
-                            : "the program holds no PTX: compile with -gencode arch=compute_90a,code=compute_90a");
+    unsupported("load",
+                contents.n_compressed != 0
+                    ? "the program's PTX is compressed: compile with --no-compress"
+                    : "the program holds no PTX: compile with -gencode arch=compute_90a,code=compute_90a");
     return static_cast<int>(cudaErrorNoKernelImageForDevice);
   }
   // Several translation units may have been packed into one binary; nvcc embeds one PTX text each.
@@ -196,8 +199,8 @@ ECHOLO_API void __cudaUnregisterFatBinary(void** handle) {
   if (index >= 0) registry().fatbins[static_cast<std::size_t>(index)]->gone = true;
 }
 
-ECHOLO_API void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, void*, void*,
-                                       void*, void*, int*) {
+ECHOLO_API void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, void*,
+                                       void*, void*, void*, int*) {
   const Lock lock;
   Kernel kernel;
   kernel.name = name;
@@ -205,7 +208,8 @@ ECHOLO_API void __cudaRegisterFunction(void** handle, const char* host, char*, c
   if (kernel.fatbin >= 0) registry().kernels[host] = std::move(kernel);
 }
 
-ECHOLO_API void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, std::size_t size, int, int) {
+ECHOLO_API void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, std::size_t size,
+                                  int, int) {
   const Lock lock;
   Variable variable;
   variable.fatbin = index_of(handle);
@@ -214,8 +218,8 @@ ECHOLO_API void __cudaRegisterVar(void** handle, char* host, char*, const char* 
   if (variable.fatbin >= 0) registry().variables[host] = std::move(variable);
 }
 
-ECHOLO_API void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, std::size_t size,
-                                         int, int) {
+ECHOLO_API void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int,
+                                         std::size_t size, int, int) {
   const Lock lock;
   Variable variable;
   variable.fatbin = index_of(handle);

@@ -28,17 +28,21 @@ void* serve(void*) {
     if (!call.out.ok()) return nullptr;
     result.clear();
     switch (kind) {
-      case wire::ServiceKind::kFunction: reinterpret_cast<void (*)(void*)>(a)(reinterpret_cast<void*>(b)); break;
+      case wire::ServiceKind::kFunction:
+        reinterpret_cast<void (*)(void*)>(a)(reinterpret_cast<void*>(b));
+        break;
       case wire::ServiceKind::kCallback:
         reinterpret_cast<void (*)(void*, int, void*)>(a)(reinterpret_cast<void*>(c), kSuccess,
-                                                          reinterpret_cast<void*>(b));
+                                                         reinterpret_cast<void*>(b));
         break;
       case wire::ServiceKind::kReadHost: {
         const auto* from = reinterpret_cast<const std::uint8_t*>(a);
         result.assign(from, from + b);
         break;
       }
-      case wire::ServiceKind::kWriteHost: std::memcpy(reinterpret_cast<void*>(a), bytes.data(), bytes.size()); break;
+      case wire::ServiceKind::kWriteHost:
+        std::memcpy(reinterpret_cast<void*>(a), bytes.data(), bytes.size());
+        break;
     }
   }
 }

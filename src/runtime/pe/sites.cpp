@@ -65,7 +65,8 @@ int add_module(dl_phdr_info* info, std::size_t, void* wanted) {
   const std::uint32_t module = ++g_n_modules;
   wire::Writer note;
   note.u64(info->dlpi_addr).text(path);
-  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteModule), note.bytes().data(), note.bytes().size());
+  __cudaEcholoNote(static_cast<std::uint16_t>(wire::Op::kNoteModule), note.bytes().data(),
+                   note.bytes().size());
   for (int i = 0; i < info->dlpi_phnum && g_n_segments < kMaxSegments; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;

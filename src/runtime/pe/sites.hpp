@@ -1,5 +1,5 @@
-// Where host code called us from: return addresses outside our own libraries and the system's, as module number and offset. The node
-// turns them into source lines only when a finding needs one.
+// Where host code called us from: return addresses outside our own libraries and the system's, as module
+// number and offset. The node turns them into source lines only when a finding needs one.
 #pragma once
 
 #include "runtime/protocol.hpp"

@@ -24,7 +24,8 @@ int make_stream(const char* name, cudaStream_t* stream, unsigned flags, int prio
   return error;
 }
 
-int stream_info(const char* name, cudaStream_t stream, unsigned* flags, int* priority, unsigned long long* id) {
+int stream_info(const char* name, cudaStream_t stream, unsigned* flags, int* priority,
+                unsigned long long* id) {
   if (const int error = ready(); error != kSuccess) return error;
   Call call(wire::Op::kStreamInfo, name);
   call.in.u64(number(stream));
@@ -41,7 +42,8 @@ int stream_info(const char* name, cudaStream_t stream, unsigned* flags, int* pri
 
 int make_event(const char* name, cudaEvent_t* event, unsigned flags) {
   if (event == nullptr) return kInvalidValue;
-  if ((flags & cudaEventInterprocess) != 0) return unsupported(name, "events between processes are not modelled");
+  if ((flags & cudaEventInterprocess) != 0)
+    return unsupported(name, "events between processes are not modelled");
   if (const int error = ready(); error != kSuccess) return error;
   Call call(wire::Op::kEventCreate, name);
   call.in.u32(flags);
@@ -86,7 +88,8 @@ ECHOLO_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
   return done(simple(wire::Op::kStreamWaitEvent, "cudaStreamWaitEvent", number(stream), number(event)));
 }
 ECHOLO_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
-  return done(flags == nullptr ? kInvalidValue : stream_info("cudaStreamGetFlags", stream, flags, nullptr, nullptr));
+  return done(flags == nullptr ? kInvalidValue
+                               : stream_info("cudaStreamGetFlags", stream, flags, nullptr, nullptr));
 }
 ECHOLO_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   if (priority == nullptr) return done(kInvalidValue);
@@ -101,12 +104,14 @@ ECHOLO_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   return error == kSuccess ? cudaGetDevice(device) : done(error);
 }
 ECHOLO_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  return done(host_function("cudaLaunchHostFunc", stream, reinterpret_cast<std::uint64_t>(function), data, false));
+  return done(
+      host_function("cudaLaunchHostFunc", stream, reinterpret_cast<std::uint64_t>(function), data, false));
 }
 ECHOLO_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
                                              unsigned flags) {
   if (flags != 0) return done(kInvalidValue);
-  return done(host_function("cudaStreamAddCallback", stream, reinterpret_cast<std::uint64_t>(callback), data, true));
+  return done(
+      host_function("cudaStreamAddCallback", stream, reinterpret_cast<std::uint64_t>(callback), data, true));
 }
 
 ECHOLO_API cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -139,6 +144,7 @@ ECHOLO_API cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEv
   Call call(wire::Op::kEventElapsed, "cudaEventElapsedTime");
   call.in.u64(number(start)).u64(number(end));
   const int error = call.send();
-  if (error == kSuccess) *ms = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(call.out.u64())) * 1e-6);
+  if (error == kSuccess)
+    *ms = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(call.out.u64())) * 1e-6);
   return done(error);
 }

@@ -85,8 +85,10 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
     s.device.emplace_back(device_begin, begin + kDeviceSpan, config.device_bytes);
     s.symmetric_begin.push_back(begin + kDeviceSpan + (1 + rng.below(kStartChoices)) * kStartGrain);
 
-    Descriptor file(memfd_create("echolo-host-memory", MFD_CLOEXEC));
-    if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(kHostSpan)) != 0) {
+    // Sealed, because the PE gets the descriptor: were it to shrink the file, our own accesses would fault.
+    Descriptor file(memfd_create("echolo-host-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(kHostSpan)) != 0 ||
+        fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
       return machine_error(std::string("cannot make shared host memory: ") + std::strerror(errno));
     }
     const std::uint64_t host = memory->host_base(pe);

@@ -1,4 +1,5 @@
-// A PE that does not use our library but speaks to the node itself: valid headers, then whatever the seed says.
+// A PE that does not use our library but speaks to the node itself: valid headers, then whatever the seed
+// says.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -42,7 +43,8 @@ int connect_thread() {
   return pair[0];
 }
 
-void send_request(int fd, std::uint16_t op, const char* name, const std::vector<std::uint8_t>& payload, echolo::Rng& rng) {
+void send_request(int fd, std::uint16_t op, const char* name, const std::vector<std::uint8_t>& payload,
+                  echolo::Rng& rng) {
   wire::RequestHeader header;
   header.op = op;
   header.bytes = static_cast<std::uint32_t>(payload.size());
@@ -71,38 +73,61 @@ constexpr const char* kPtx =
     ".version 9.2\n.target sm_90a\n.address_size 64\n"
     ".visible .entry k(.param .u64 p) { .reg .b64 %rd<3>; .reg .b32 %r<2>; ld.param.u64 %rd1, [p];\n"
     "cvta.to.global.u64 %rd2, %rd1; mov.u32 %r1, 7; st.global.u32 [%rd2], %r1; ret; }\n";
-constexpr const char* kNames[] = {"nvshmem_quiet", "nvshmem_malloc", "nvshmem_int_put", "nvshmem_barrier_all",
-                                  "nvshmemx_int_put_on_stream", "nvshmem_free", "nvshmem_team_split_strided",
-                                  "nvshmem_float_sum_reduce", "nvshmemx_signal_op", "nvshmem_int_g", "nvshmem_ptr"};
+constexpr const char* kNames[] = {"nvshmem_quiet",
+                                  "nvshmem_malloc",
+                                  "nvshmem_int_put",
+                                  "nvshmem_barrier_all",
+                                  "nvshmemx_int_put_on_stream",
+                                  "nvshmem_free",
+                                  "nvshmem_team_split_strided",
+                                  "nvshmem_float_sum_reduce",
+                                  "nvshmemx_signal_op",
+                                  "nvshmem_int_g",
+                                  "nvshmem_ptr"};
 
 // The fields of a request: q 64 bits, d 32 bits, b 8 bits, t text.
 const char* form_of(wire::Op op) {
   using wire::Op;
   switch (op) {
-    case Op::kHello: return "dd";
+    case Op::kHello:
+      return "dd";
     case Op::kKernelInfo:
-    case Op::kVariable: return "dt";
-    case Op::kFunctionLimit: return "dtq";
-    case Op::kOccupancy: return "dtdq";
-    case Op::kLaunch: return "dtddddddqqbbt";
-    case Op::kFree: return "bq";
+    case Op::kVariable:
+      return "dt";
+    case Op::kFunctionLimit:
+      return "dtq";
+    case Op::kOccupancy:
+      return "dtdq";
+    case Op::kLaunch:
+      return "dtddddddqqbt";
+    case Op::kFree:
+      return "bq";
     case Op::kFreeAsync:
     case Op::kStreamWaitEvent:
     case Op::kEventRecord:
     case Op::kEventElapsed:
-    case Op::kGraphLaunch: return "qq";
-    case Op::kFill: return "qbqqqqb";
-    case Op::kStreamCreate: return "dd";
-    case Op::kHostFunction: return "qqqb";
-    case Op::kService: return "bt";
+    case Op::kGraphLaunch:
+      return "qq";
+    case Op::kFill:
+      return "qbqqqqb";
+    case Op::kStreamCreate:
+      return "dd";
+    case Op::kHostFunction:
+      return "qqqb";
+    case Op::kService:
+      return "bt";
     case Op::kEventCreate:
-    case Op::kCaptureMode: return "d";
-    case Op::kCaptureBegin: return "qd";
+    case Op::kCaptureMode:
+      return "d";
+    case Op::kCaptureBegin:
+      return "qd";
     case Op::kMemoryInfo:
     case Op::kDeviceSync:
     case Op::kShmemInit:
-    case Op::kShmemFinalize: return "";
-    default: return "q";
+    case Op::kShmemFinalize:
+      return "";
+    default:
+      return "q";
   }
 }
 
@@ -123,9 +148,11 @@ int main(int argc, char** argv) {
   module.text("x").text(kPtx);
   send_request(fd, static_cast<std::uint16_t>(wire::Op::kLoadModule), "load module", module.bytes(), rng);
   take_reply(fd, &word);
-  std::vector<std::uint64_t> handles = {0, 1, 2, 0x2000'0000'0000ULL, 0x3000'0000'0000ULL, ~0ULL, 1ULL << 40U, 4096, 64, 8};
+  std::vector<std::uint64_t> handles = {
+      0, 1, 2, 0x2000'0000'0000ULL, 0x3000'0000'0000ULL, ~0ULL, 1ULL << 40U, 4096, 64, 8};
   for (int i = 0; i < 150; ++i) {
-    const auto op = static_cast<std::uint16_t>(1 + rng.below(static_cast<std::uint64_t>(wire::Op::kCount) - 1));
+    const auto op =
+        static_cast<std::uint16_t>(1 + rng.below(static_cast<std::uint64_t>(wire::Op::kCount) - 1));
     const auto kind = static_cast<wire::Op>(op);
     const bool ends_it = wire::is_note(kind) || kind == wire::Op::kNextCommand || kind == wire::Op::kService;
     if (ends_it && rng.below(50) != 0) continue;
@@ -148,13 +175,20 @@ int main(int argc, char** argv) {
       const char* form = rng.below(40) == 0 ? "qqbd" : form_of(static_cast<wire::Op>(op));
       for (const char* p = form; *p != 0; ++p) {
         switch (*p) {
-          case 'q': out.u64(number()); break;
+          case 'q':
+            out.u64(number());
+            break;
           case 'd':
             // The first is often a module's number, the others sizes of a launch.
-            out.u32(p == form ? 1 : static_cast<std::uint32_t>(rng.below(6) == 0 ? number() : 1 + rng.below(3)));
+            out.u32(p == form ? 1
+                              : static_cast<std::uint32_t>(rng.below(6) == 0 ? number() : 1 + rng.below(3)));
             break;
-          case 'b': out.u8(static_cast<std::uint8_t>(rng.below(2))); break;
-          default: out.text(kind == wire::Op::kLaunch && p[1] == 0 ? std::string_view("01234567") : "k"); break;
+          case 'b':
+            out.u8(static_cast<std::uint8_t>(rng.below(2)));
+            break;
+          default:
+            out.text(kind == wire::Op::kLaunch && p[1] == 0 ? std::string_view("01234567") : "k");
+            break;
         }
       }
     }
