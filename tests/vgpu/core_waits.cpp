@@ -175,6 +175,26 @@ TEST_F(CoreWaits, CountingRoundsOfABarrierIsNoDeadlock) {
   EXPECT_EQ(node.finish(), Progress::kIdle) << node.explain(Progress::kStuck);
 }
 
+TEST_F(CoreWaits, SleepingByTheClockIsADeadlockToo) {
+  Node node(ptx_);
+  const std::uint64_t flag = node.upload(std::vector<int>{3}, 0, "flag");
+  node.launch("atomic_wait", {1, 1, 1}, {32, 1, 1}, Params().add(flag).add(3));
+  ASSERT_EQ(node.finish(), Progress::kStuck);
+  SCOPED_TRACE(node.explain(Progress::kStuck));
+  EXPECT_EQ(only(node).kind, FindingKind::kDeadlock);
+  EXPECT_EQ(only(node).sites.at(0).waits_for, "flag on PE 0 != 3");
+  EXPECT_EQ(only(node).sites.at(0).where.line, line_of("atomic_wait", "word.wait"));
+}
+
+TEST_F(CoreWaits, TimeoutEndsALoop) {
+  Node node(ptx_);
+  const std::uint64_t flag = node.upload(std::vector<int>{0}, 0, "flag");
+  const std::uint64_t out = node.upload(std::vector<int>(32));
+  node.launch("times_out", {1, 1, 1}, {32, 1, 1}, Params().add(flag).add(out));
+  EXPECT_EQ(node.finish(), Progress::kIdle) << node.explain(Progress::kStuck);
+  EXPECT_EQ(node.download<int>(out, 32), std::vector<int>(32, 1));
+}
+
 TEST_F(CoreWaits, HostsAreInTheGraph) {
   Node node(ptx_, 2);
   const std::uint64_t flag = node.upload(std::vector<int>{0, 0, 0}, 1, "flag");

@@ -224,17 +224,17 @@ void Machine::State::special(CoreWarp& warp, const Inst& inst, std::uint32_t mas
       return set_each([](int lane) { return 0xffffffffULL & ~((2ULL << static_cast<unsigned>(lane)) - 1); });
     case SpecialReg::kClock:
     case SpecialReg::kClock64:
-      ++warp.effects;
+      ++warp.time_reads;
       return set(now_cycles_of(warp));
     case SpecialReg::kClockHi:
-      ++warp.effects;
+      ++warp.time_reads;
       return set(now_cycles_of(warp) >> 32U);
     case SpecialReg::kGlobaltimer:
     case SpecialReg::kGlobaltimerLo:
-      ++warp.effects;
+      ++warp.time_reads;
       return set(to_ns(now_cycles_of(warp)));
     case SpecialReg::kGlobaltimerHi:
-      ++warp.effects;
+      ++warp.time_reads;
       return set(to_ns(now_cycles_of(warp)) >> 32U);
     case SpecialReg::kAggrSmemSize:
     case SpecialReg::kTotalSmemSize:

@@ -74,6 +74,14 @@ struct Machine::State {
   bool grid_ended = false;  // since run() was entered
   std::vector<std::unique_ptr<CoreWarp>> warp_pool;
 
+  // Of loops, by function and backward branch: see loop_time.cpp.
+  struct LoopTime {
+    bool harmless = false;            // the clock decides only how long the loop sleeps
+    std::vector<std::uint32_t> skip;  // slots of registers that hold times, in order
+  };
+  std::map<std::pair<const KernelImage*, std::int32_t>, LoopTime> loop_times;
+  const LoopTime& loop_time(const KernelImage& image, std::int32_t branch_pc, std::int32_t target);
+
   explicit State(MachineConfig given) : config(std::move(given)), rng(config.seed) {}
 
   // modules.cpp

@@ -243,7 +243,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
       warp->tid[1][lane] = linear / grid.block_dim.x % grid.block_dim.y;
       warp->tid[2][lane] = linear / grid.block_dim.x / grid.block_dim.y;
     }
-    warp->local_changes = warp->effects = warp->barriers = warp->stamp = 0;
+    warp->local_changes = warp->effects = warp->time_reads = warp->barriers = warp->stamp = 0;
     warp->repeats_at = ~0ULL;
     warp->carry = warp->back_branches = 0;
     warp->rotate = warp->free_run = warp->trace = false;

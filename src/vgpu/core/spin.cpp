@@ -27,7 +27,8 @@ std::uint64_t read_lane(const std::uint8_t* lanes, std::uint32_t bytes, int lane
 }
 
 // The registers of one lane, or of every lane of the group.
-std::uint64_t hash_registers(const CoreWarp& warp, const Group& group, bool all_lanes) {
+std::uint64_t hash_registers(const CoreWarp& warp, const Group& group, bool all_lanes,
+                             const std::vector<std::uint32_t>& skip) {
   const Activation& frame = *group.frame;
   std::uint64_t hash = group.mask;
   const int leader = std::countr_zero(group.mask);
@@ -36,6 +37,7 @@ std::uint64_t hash_registers(const CoreWarp& warp, const Group& group, bool all_
     if (region.lane_bytes == 0) {
       const std::uint32_t lanes = all_lanes ? group.mask : 1U << static_cast<unsigned>(leader);
       for (std::uint32_t at = region.begin; at < region.end; at += 4) {
+        if (std::binary_search(skip.begin(), skip.end(), at)) continue;
         std::uint32_t bits = 0;
         std::memcpy(&bits, frame.registers + at, sizeof bits);
         hash = mix(hash, bits & lanes);
@@ -44,6 +46,7 @@ std::uint64_t hash_registers(const CoreWarp& warp, const Group& group, bool all_
     }
     const std::uint32_t step = region.lane_bytes < 8 ? region.lane_bytes : 8;
     for (std::uint32_t at = region.begin; at < region.end; at += step * kWarpSize) {
+      if (std::binary_search(skip.begin(), skip.end(), at)) continue;
       const std::uint8_t* lanes = frame.registers + at;
       if (!all_lanes) {
         hash = mix(hash, read_lane(lanes, step, leader));
@@ -193,6 +196,7 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
     warp.trace = false;
     return false;
   }
+  const LoopTime& time = loop_time(*group.frame->image, branch_pc, target);
   const auto begin = [&](SpinTrack::Phase phase, std::uint64_t hash) {
     track.phase = phase;
     track.branch = branch_pc;
@@ -201,6 +205,7 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
     track.effects = effects;
     track.changes = memory->changes();
     track.barriers = warp.barriers;
+    track.time_reads = warp.time_reads;
     track.own_change = false;
     track.complete = true;
     track.watches.clear();
@@ -214,20 +219,21 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
     return false;
   };
   if (track.phase == SpinTrack::Phase::kIdle) {
-    begin(SpinTrack::Phase::kOneLane, hash_registers(warp, group, false));
+    begin(SpinTrack::Phase::kOneLane, hash_registers(warp, group, false, time.skip));
     return false;
   }
   track.next_visit = track.visits + 1;
   if (branch_pc != track.branch) return --track.compares_left == 0 ? give_up() : false;
-  if (effects != track.effects) return give_up();
+  if (effects != track.effects || (warp.time_reads != track.time_reads && !time.harmless)) return give_up();
   if (track.phase == SpinTrack::Phase::kOneLane) {
-    if (hash_registers(warp, group, false) != track.hash)
+    if (hash_registers(warp, group, false, time.skip) != track.hash)
       return --track.compares_left == 0 ? give_up() : false;
-    begin(SpinTrack::Phase::kWholeGroup, hash_registers(warp, group, true));
+    begin(SpinTrack::Phase::kWholeGroup, hash_registers(warp, group, true, time.skip));
     return false;
   }
   if (track.own_change) return give_up();
-  if (hash_registers(warp, group, true) != track.hash) return --track.compares_left == 0 ? give_up() : false;
+  if (hash_registers(warp, group, true, time.skip) != track.hash)
+    return --track.compares_left == 0 ? give_up() : false;
   const std::uint64_t changes = memory->changes();
   if (warp.barriers != track.barriers) {
     if (changes != track.changes || !block_repeats(warp, track)) return give_up();

@@ -61,14 +61,14 @@ struct SpinTrack {
   std::int32_t branch = -1;  // where the comparison began
   std::uint32_t compares_left = 0;
   std::uint64_t hash = 0;
-  std::uint64_t effects = 0;      // CoreWarp::effects + local_changes when it began
-  std::uint64_t changes = 0;      // Memory::changes() when it began
-  std::uint32_t visits = 0;       // of backward branches
-  std::uint32_t next_visit = 16;  // when the next comparison begins
-  std::uint64_t barriers = 0;     // CoreWarp::barriers when it began
-  bool follower = false;          // of a group that left another's loop for a while: only records for it
-  bool own_change = false;        // the loop itself changed memory
-  bool complete = true;           // `watches` is everything that the loop read
+  std::uint64_t effects = 0;                   // CoreWarp::effects + local_changes when it began
+  std::uint64_t changes = 0;                   // Memory::changes() when it began
+  std::uint32_t visits = 0;                    // of backward branches
+  std::uint32_t next_visit = 16;               // when the next comparison begins
+  std::uint64_t barriers = 0, time_reads = 0;  // CoreWarp's when it began
+  bool follower = false;    // of a group that left another's loop for a while: only records for it
+  bool own_change = false;  // the loop itself changed memory
+  bool complete = true;     // `watches` is everything that the loop read
   std::vector<Watch> watches;
 };
 
@@ -96,7 +96,9 @@ struct CoreWarp : Warp {
   std::array<std::uint64_t, kWarpSize> tokens{};  // DeviceCallContext::token of each lane
   std::vector<std::uint8_t> local_storage, local_written_storage;
   std::uint32_t tid[3][kWarpSize] = {};
-  std::uint64_t effects = 0;   // grows with what makes a loop not a mere spin: time read, something printed
+  std::uint64_t effects =
+      0;  // grows with what makes a loop not a mere spin: something printed, a call of the block
+  std::uint64_t time_reads = 0;
   std::uint64_t barriers = 0;  // passed or arrived at
   // Memory::changes() when a loop with barriers in it was last seen to repeat; see spin.cpp.
   std::uint64_t repeats_at = ~0ULL;

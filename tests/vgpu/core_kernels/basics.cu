@@ -1,5 +1,6 @@
 // Kernels that tests/vgpu/core_machine.cpp runs.
 #include <cooperative_groups.h>
+#include <cuda/atomic>
 #include <cassert>
 #include <cstdio>
 
@@ -289,4 +290,18 @@ extern "C" __global__ void counts_rounds(int* out) {
     __syncthreads();
     out[threadIdx.x] = rounds;
   }
+}
+
+// Its loop reads the clock to choose how long to sleep.
+extern "C" __global__ void atomic_wait(int* flag, int old) {
+  cuda::atomic_ref<int, cuda::thread_scope_system> word(*flag);
+  word.wait(old, cuda::memory_order_acquire);
+}
+
+// A timeout ends this loop whatever memory holds.
+extern "C" __global__ void times_out(volatile int* flag, int* out) {
+  long long start = clock64();
+  while (*flag == 0 && clock64() - start < 300000) {
+  }
+  out[threadIdx.x] = 1;
 }
