@@ -92,6 +92,32 @@ TEST(Runtime, AHostDereferenceNamesAllocationAndLine) {
   EXPECT_NE(finding->address.object.find(place), std::string::npos) << finding->address.object;
 }
 
+TEST(Runtime, SeveralPesThatFailAtOnceGiveOneResult) {
+  ECHOLO_NEED_NVCC();
+  const Result<std::string> program = compiled("faults.cu");
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  const Result<JobResult> first = run_job(program_job(*program, 3, {"everyone"}));
+  const Result<JobResult> second = run_job(program_job(*program, 3, {"everyone"}));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(without_seconds(*first), without_seconds(*second));
+  ASSERT_EQ(first->findings.size(), 1U) << render_all(*first);
+  EXPECT_EQ(first->findings[0].count, 3U);
+  for (const PeReport& pe : first->pes) EXPECT_EQ(pe.end, PeEnd::kSignal);
+}
+
+TEST(Runtime, APeThatLeavesWhileOthersWaitIsNamed) {
+  ECHOLO_NEED_NVCC();
+  const Result<std::string> program = compiled("faults.cu");
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  const Result<JobResult> result = run_job(program_job(*program, 2, {"exit_in_good_faith"}));
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->status, "deadlock") << render_all(*result);
+  const vgpu::Finding* finding = find(*result, vgpu::FindingKind::kDeadlock);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->why.find("PE 1"), std::string::npos) << finding->why;
+  EXPECT_EQ(finding->sites.at(0).pe, 0);
+}
+
 TEST(Runtime, LeaksAreReportedAndLeaveTheStatusCorrect) {
   ECHOLO_NEED_NVCC();
   const Result<std::string> program = compiled("faults.cu");

@@ -322,7 +322,18 @@ bool Node::wait_for_hosts() {
   }
 }
 
+// Again until nobody can be answered: the last to arrive at a barrier releases those that were asked before
+// it, and all of them go on together.
 bool Node::answer_hosts(bool* progress) {
+  for (bool again = true; again;) {
+    again = false;
+    if (!answer_round(&again)) return false;
+    *progress = *progress || again;
+  }
+  return true;
+}
+
+bool Node::answer_round(bool* progress) {
   for (auto& pe : pes_) {
     PeProcess& process = pe->process;
     if (process.ended) continue;
@@ -347,10 +358,9 @@ bool Node::answer_hosts(bool* progress) {
       thread->pending = {};
       thread->running_since = Clock::now();
       *progress = true;
-      if (!write_reply(thread->socket.get(), answer.error, answer.flags, answer.payload, answer.fd)) {
-        thread->running_since =
-            Clock::now();  // it is ending, or does not read: its process tells, or the time limit
-      }
+      // Where the reply is not taken the process is ending, or it is lost: its end or the time limit will
+      // tell.
+      write_reply(thread->socket.get(), answer.error, answer.flags, answer.payload, answer.fd);
     }
   }
   return true;

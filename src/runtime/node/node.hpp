@@ -83,6 +83,7 @@ class Node {
   // Waits until every PE is quiet (every host thread in a call, or asleep elsewhere). False: stop.
   bool wait_for_hosts();
   bool answer_hosts(bool* progress);
+  bool answer_round(bool* progress);
   bool run_device(bool* progress);
   bool still_stuck();
   void explain_stuck(bool livelock);

@@ -41,11 +41,12 @@ int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   nvshmem_init();
   const int me = nvshmem_my_pe();
-  const bool culprit = me == nvshmem_n_pes() - 1;
+  const bool culprit = me == nvshmem_n_pes() - 1 || name == "everyone";
   std::printf("PE %d begins\n", me);
   if (culprit) {
     int* p = device_memory();
-    if (name == "dereference") return total(p);
+    if (name == "everyone") nvshmem_barrier_all();
+    if (name == "dereference" || name == "everyone") return total(p);
     if (name == "strlen") return static_cast<int>(std::strlen(reinterpret_cast<char*>(p)));
     if (name == "segv") crash(reinterpret_cast<int*>(0x10));
     if (name == "bad_source") return cudaMemcpy(p, reinterpret_cast<void*>(0x20), 4, cudaMemcpyHostToDevice);
