@@ -11,7 +11,7 @@ __global__ void histogram(const int* values, int* out, int n) {
 }
 
 int main() {
-  const int values[4] = {1, 8, 3, 8};
+  const int values[4] = {1, 300, 3, 300};
   int* p = nullptr;
   cudaMalloc(&p, 12 * sizeof(int));
   cudaMemcpy(p, values, sizeof(values), cudaMemcpyHostToDevice);
