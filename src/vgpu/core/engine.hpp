@@ -68,10 +68,15 @@ struct Machine::State {
   std::uint64_t round_left = 0, round_executed = 0, round_longest = 0;
   std::uint64_t executed = 0;   // warp instructions in all
   std::uint64_t last_scan = 0;  // `executed` when parked warps were last looked at
-  std::uint64_t seen_changes = 0, executed_at_change = 0;
+  std::uint64_t seen_changes = 0;
+  std::uint64_t seen_news = 0, executed_at_news = 0;  // of memory; a block that ends is news too
+  std::uint64_t executed_at_end = 0;                  // `executed` when a block last ended or began
+  bool watches_news = false;
   std::uint64_t call_progress = 0;  // device calls that came on
   std::uint64_t next_warp_id = 1;
   bool grid_ended = false;  // since run() was entered
+  void note_end();
+  bool goes_in_circles();
   std::vector<std::unique_ptr<CoreWarp>> warp_pool;
 
   // Of loops, by function and backward branch: see loop_time.cpp.

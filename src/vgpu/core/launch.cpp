@@ -294,7 +294,7 @@ void Machine::State::end_block(CoreBlock& block) {
                                [&](const auto& b) { return b.get() == &block; });
   grid.resident.erase(at);
   ++grid.finished_blocks;
-  executed_at_change = executed;
+  note_end();
   const int pe_index = grid.pe;
   if (grid.finished_blocks == grid.n_blocks) end_grid(grid);
   fill_sms(pe_index);

@@ -40,7 +40,7 @@ struct MachineConfig {
   GpuModel gpu;
   bool peers_reachable = true;
   std::uint64_t spin_budget =
-      200'000'000;  // warp instructions without any change in memory before `livelock`
+      200'000'000;  // most warp instructions without any news in memory before `livelock`
 };
 
 using ModuleId = std::uint32_t;

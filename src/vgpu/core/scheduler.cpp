@@ -6,6 +6,10 @@
 namespace echolo::vgpu {
 namespace {
 
+// Warp instructions: until changes of memory are looked at more closely; without news until a livelock is declared.
+constexpr std::uint64_t kPatience = 4'000'000;
+constexpr std::uint64_t kSpinBudget = 32'000'000, kSpinBudgetPerWarp = 1'000'000;
+constexpr std::uint64_t kSpinBudgetMin = 1'000'000;
 constexpr std::uint64_t kFairQuantum = 128;
 constexpr std::uint64_t kRandomQuantumMin = 8, kRandomQuantumMax = 256;
 constexpr std::uint64_t kIssuePerSm = 4;  // warp instructions a cycle
@@ -146,6 +150,28 @@ std::uint64_t Machine::State::turn(CoreWarp& warp, std::uint64_t quantum) {
   return quantum - left;
 }
 
+void Machine::State::note_end() {
+  executed_at_end = executed_at_news = executed;
+  if (watches_news) memory->watch_news(false);
+  watches_news = false;
+}
+
+// Whether for very long nothing has happened that had not happened before. Kernels may compute for long without a
+// store, all the more the more warps take turns; so patience grows with their number.
+bool Machine::State::goes_in_circles() {
+  if (memory->news() != seen_news) {
+    seen_news = memory->news();
+    executed_at_news = executed;
+  }
+  if (!watches_news && executed - executed_at_end > std::min(kPatience, config.spin_budget)) {
+    memory->watch_news(true);
+    watches_news = true;
+  }
+  if (executed - executed_at_news <= kSpinBudgetMin) return false;
+  return executed - executed_at_news >
+         std::min(config.spin_budget, kSpinBudget + kSpinBudgetPerWarp * ready.size());
+}
+
 Machine::Progress Machine::State::run(std::uint64_t budget) {
   if (findings.has_fatal()) return Progress::kFaulted;
   const std::uint64_t started = executed;
@@ -184,7 +210,6 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
     CoreWarp& warp = *ready.front();
     ready.pop_front();
     --round_left;
-    const std::uint64_t progress_before = call_progress;
     const std::uint64_t used = turn(warp, std::min(quantum, budget - (executed - started)));
     executed += used;
     counters.warp_instructions += used;
@@ -198,13 +223,11 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
     } else if (runs(warp)) {
       make_ready(warp);
     }
-    if (memory->changes() != seen_changes || call_progress != progress_before) {
+    if (memory->changes() != seen_changes) {
       seen_changes = memory->changes();
-      executed_at_change = executed;
       retried = false;
-    } else if (executed - executed_at_change > config.spin_budget) {
-      return Progress::kLivelock;
     }
+    if (goes_in_circles()) return Progress::kLivelock;
     // Looking at all who wait costs about as much as executing a few instructions for each.
     if (!parked.empty() && executed - last_scan > parked.size() * 4 + 64) wake_parked(false);
   }

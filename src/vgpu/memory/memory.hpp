@@ -121,7 +121,15 @@ class Memory {
   // ---- change tracking, for spin and deadlock analysis ----
   // Grows whenever a store, atomic or copy changes bytes that another thread could read (shared memory included).
   std::uint64_t changes() const { return changes_; }
-  void note_change() { ++changes_; }
+  void note_change() { ++changes_, ++news_; }
+  // As above, for `n` bytes that lie at `at` on this machine and have just been changed.
+  void note_change(const std::uint8_t* at, std::size_t n) {
+    ++changes_;
+    if (!watches_news_ || is_news(at, n)) ++news_;
+  }
+  // For livelock: while watched, a change counts as news only when the same bytes have not had the same value before.
+  std::uint64_t news() const { return news_; }
+  void watch_news(bool on);
   // The last strong or volatile store, atomic, copy or remote operation of at most 64 bytes to the aligned 8-byte word that
   // holds `address`, if it is still remembered (the table is bounded).
   struct LastWriter {
@@ -167,7 +175,11 @@ class Memory {
  private:
   Memory();
   std::unique_ptr<State> state_;
+  bool is_news(const std::uint8_t* at, std::size_t n);
+
   std::uint64_t changes_ = 0;
+  std::uint64_t news_ = 0;
+  bool watches_news_ = false;
 };
 
 // Logs one `leak` finding (not fatal) for each place that allocated device or symmetric memory which is still live.

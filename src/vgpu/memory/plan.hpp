@@ -95,7 +95,9 @@ inline void note_change(Warp& warp, const Memory::Access& access) {
   if (access.thread_local_memory) {
     ++warp.local_changes;
   } else {
-    warp.block->grid->memory->note_change();
+    const int lane = access.pattern == Memory::Pattern::kScattered ? std::countr_zero(access.mask) : 0;
+    const std::size_t lanes = access.pattern == Memory::Pattern::kContiguous ? kWarpSize : 1;
+    warp.block->grid->memory->note_change(host_pointer(access.addresses[lane]), access.bytes * lanes);
   }
 }
 

@@ -50,6 +50,8 @@ struct Memory::State {
   Mapping arena, marks;
   std::vector<Mapping> host_maps;
   WriterTable writers;
+  std::vector<bool> seen_values;  // one bit a hash of where and what (news.cpp); empty while nobody watches
+  std::size_t n_seen_values = 0;
 
   static constexpr std::size_t kCached = 256;
   std::vector<std::array<CachedRange, kCached>> cache;  // a PE

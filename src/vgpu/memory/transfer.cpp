@@ -136,8 +136,9 @@ bool Memory::write(std::uint64_t address, const void* from, std::uint64_t n, con
   State& s = *state_;
   AllocationRecord* record = checked(*this, s.table, s.config, *s.findings, address, n, "writes", who);
   if (record == nullptr) return false;
-  if (std::memcmp(host_bytes(address), from, n) != 0 || !s.written(*record, address, n)) note_change();
+  const bool changed = std::memcmp(host_bytes(address), from, n) != 0 || !s.written(*record, address, n);
   std::memcpy(host_bytes(address), from, n);
+  if (changed) note_change(host_bytes(address), n);
   s.mark_written(*record, address, n);
   remember(s.writers, address, n, who, "write");
   return true;
@@ -210,7 +211,7 @@ bool Memory::modify(std::uint64_t address, std::uint8_t bytes,
   std::memcpy(host_bytes(address), &after, bytes);
   std::uint64_t stored = 0;
   std::memcpy(&stored, host_bytes(address), bytes);
-  if (stored != before) note_change();
+  if (stored != before) note_change(host_bytes(address), bytes);
   s.mark_written(*record, address, bytes);
   remember(s.writers, address, bytes, who, "atomic");
   if (old != nullptr) *old = before;
