@@ -7,8 +7,8 @@ int main() {
   const int values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   int* p = nullptr;
   cudaMalloc(&p, 4 * sizeof(int));
-  const cudaError_t error =
-      cudaMemcpy(p, values, sizeof(values), cudaMemcpyHostToDevice);  // <-- out-of-bounds
+  cudaMemcpy(p, values, sizeof(values), cudaMemcpyHostToDevice);  // <-- out-of-bounds
+  const int failed = cudaGetLastError() != cudaSuccess;
   cudaFree(p);
-  return error != cudaSuccess;
+  return failed;
 }

@@ -7,7 +7,8 @@ int main() {
   const int values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   int* p = nullptr;
   cudaMalloc(&p, 4 * sizeof(int));
-  const cudaError_t error = cudaMemcpy(p, values, 4 * sizeof(int), cudaMemcpyHostToDevice);
+  cudaMemcpy(p, values, 4 * sizeof(int), cudaMemcpyHostToDevice);
+  const int failed = cudaGetLastError() != cudaSuccess;
   cudaFree(p);
-  return error != cudaSuccess;
+  return failed;
 }
