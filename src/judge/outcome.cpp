@@ -93,7 +93,9 @@ std::vector<PeOutput> pe_outputs(const runtime::JobResult& job) {
   std::vector<PeOutput> out;
   for (std::size_t i = 0; i < job.pes.size(); ++i) {
     const runtime::PeReport& pe = job.pes[i];
-    const std::string end = pe.end == runtime::PeEnd::kOk ? "" : end_of(pe);
+    // That the node stopped a PE says nothing about it: another one, or a finding, was the reason.
+    const bool quiet = pe.end == runtime::PeEnd::kOk || pe.end == runtime::PeEnd::kKilled;
+    const std::string end = quiet ? "" : end_of(pe);
     if (end.empty() && pe.output.empty()) continue;
     out.push_back({static_cast<int>(i), printable(end),
                    printable(pe.output) + (pe.output_truncated ? "\n[more was printed]\n" : "")});
