@@ -171,7 +171,13 @@ class Run:
                 untold = OSError("No space left on device") if _is_full(self.scratch) else OSError("it left no reason")
                 return self._own_fault(rank, untold)
         # A rank whose peer went away reports gloo's view of that; the first to fail knows the cause.
-        first = min(faults, key=lambda entry: entry[1].pop("time"))[1]
+        earliest = min(faults, key=lambda entry: entry[1]["time"])[1]
+        place = (earliest.get("file"), earliest.get("line"))
+        # Of ranks that failed at that place the lowest speaks, so that the message doesn't depend on who was quicker.
+        first = next(fault for _, fault in sorted(faults, key=lambda entry: entry[0])
+                     if (fault.get("file"), fault.get("line")) == place)
+        for _, fault in faults:
+            fault.pop("time")
         same = [rank for rank, fault in faults if fault["message"] == first["message"]]
         if " raised " in first["message"].split("\n", 1)[0]:
             head, _, rest = first["message"].partition("\n")

@@ -143,7 +143,9 @@ TEST(Tolerance, FindsWhatWasNeverWritten) {
     EXPECT_FALSE(result->ok) << dtype_name(dtype);
     EXPECT_EQ(result->n_unwritten, 4) << dtype_name(dtype);
     EXPECT_EQ(result->first_unwritten, 0);
-    EXPECT_NE(describe(*result, out.info).find("y[0, 0]"), std::string::npos);
+    // Read as one byte, the pattern's two values differ, and the worse one is named.
+    const std::string worst = dtype_bytes(dtype) > 1 ? "y[0, 0]" : "y[0, ";
+    EXPECT_NE(describe(*result, out.info).find(worst), std::string::npos) << describe(*result, out.info);
     EXPECT_NE(describe(*result, out.info).find("4 were never written"), std::string::npos);
   }
 }
