@@ -146,7 +146,7 @@ int run() {
       {"AG+GEMM, mma.sync bf16", "ag_gemm", "bf16", 2, {{"M", 256}, {"N", 256}, {"K", 256}}, 2 * gemm},
       {"AG+GEMM, FMA f32", "ag_gemm", "f32", 2, {{"M", 256}, {"N", 256}, {"K", 256}}, 2 * gemm},
       {"all-reduce, one-shot f32", "all_reduce_one_shot", "f32", 2, {{"N", 1 << 20}}, 0},
-      {"all-to-all f32", "all_to_all", "f32", 2, {{"N", 1 << 20}}, 0},
+      {"all-to-all f32", "all_to_all", "f32", 2, {{"M", 256}, {"N", 4096}}, 0},
   };
   utsname system{};
   uname(&system);
