@@ -46,7 +46,8 @@ std::vector<std::string> build_environment(const Command& command) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string_view text(*entry);
       const std::size_t equals = text.find('=');
-      if (equals != std::string_view::npos) merged[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+      if (equals != std::string_view::npos)
+        merged[std::string(text.substr(0, equals))] = text.substr(equals + 1);
     }
   }
   for (const auto& [key, value] : command.env) merged[key] = value;
@@ -150,7 +151,8 @@ Result<Outcome> run_command(const Command& command) {
     pollfd fds[3] = {{out.read, POLLIN, 0}, {err.read, POLLIN, 0}, {in.write, POLLOUT, 0}};
     ::poll(fds, 3, 50);
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-        !drain(out.read, outcome.standard_output, command.capture_limit, outcome.truncated, command.on_output)) {
+        !drain(out.read, outcome.standard_output, command.capture_limit, outcome.truncated,
+               command.on_output)) {
       Pipe::close_end(out.read);
     }
     if ((fds[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&

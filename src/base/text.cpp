@@ -60,12 +60,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates, std::size_t limit) {
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates,
+                                 std::size_t limit) {
   std::vector<std::pair<std::size_t, std::string>> scored;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     const bool contains = word.size() >= 3 && candidate.find(word) != std::string::npos;
-    if (contains || distance <= std::max<std::size_t>(2, word.size() / 3)) scored.emplace_back(distance, candidate);
+    if (contains || distance <= std::max<std::size_t>(2, word.size() / 3))
+      scored.emplace_back(distance, candidate);
   }
   std::sort(scored.begin(), scored.end());
   std::vector<std::string> out;
@@ -82,13 +84,15 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 std::string with_commas(unsigned long long n) {
   std::string digits = std::to_string(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
 }
 
 std::string human_bytes(unsigned long long n_bytes) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (n_bytes < 1024 || n_bytes % 1024 != 0) return with_commas(n_bytes) + (n_bytes == 1 ? " byte" : " bytes");
+  if (n_bytes < 1024 || n_bytes % 1024 != 0)
+    return with_commas(n_bytes) + (n_bytes == 1 ? " byte" : " bytes");
   int unit = 0;
   n_bytes /= 1024;
   while (unit < 3 && n_bytes >= 1024 && n_bytes % 1024 == 0) {

@@ -13,8 +13,10 @@ namespace echolo {
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
-// The candidates nearest to `word` by edit distance, best first, at most `limit`; none that are not alike at all.
-std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates, std::size_t limit = 3);
+// The candidates nearest to `word` by edit distance, best first, at most `limit`; none that are not alike at
+// all.
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> candidates,
+                                 std::size_t limit = 3);
 // "did you mean 'a' or 'b'?", or empty when nothing is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 // 65536 -> "64 KiB", 4164 -> "4,164 bytes".

@@ -234,7 +234,8 @@ TEST_F(FabricTest, AStartBeyondTheEndNamesTheObjectBefore) {
   Fabric::HostCall beyond = make(0, "nvshmem_float_put", {buffer[0] + 96, buffer[0], 2, 1});
   EXPECT_EQ(fabric_->host_call(beyond), CallOutcome::kFault);
   ASSERT_EQ(findings_.all().size(), 1U);
-  EXPECT_NE(findings_.all()[0].message.find("past the end of the 64 bytes from nvshmem_malloc"), std::string::npos)
+  EXPECT_NE(findings_.all()[0].message.find("past the end of the 64 bytes from nvshmem_malloc"),
+            std::string::npos)
       << findings_.all()[0].message;
 }
 

@@ -6,7 +6,8 @@
 namespace echolo::vgpu {
 namespace {
 
-// Warp instructions: until changes of memory are looked at more closely; without news until a livelock is declared.
+// Warp instructions: until changes of memory are looked at more closely; without news until a livelock is
+// declared.
 constexpr std::uint64_t kPatience = 4'000'000;
 constexpr std::uint64_t kSpinBudget = 32'000'000, kSpinBudgetPerWarp = 1'000'000;
 constexpr std::uint64_t kSpinBudgetMin = 1'000'000;
@@ -156,8 +157,8 @@ void Machine::State::note_end() {
   watches_news = false;
 }
 
-// Whether for very long nothing has happened that had not happened before. Kernels may compute for long without a
-// store, all the more the more warps take turns; so patience grows with their number.
+// Whether for very long nothing has happened that had not happened before. Kernels may compute for long
+// without a store, all the more the more warps take turns; so patience grows with their number.
 bool Machine::State::goes_in_circles() {
   if (memory->news() != seen_news) {
     seen_news = memory->news();

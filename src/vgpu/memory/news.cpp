@@ -1,5 +1,5 @@
-// Which changes of memory are new, for telling a livelock from work: a program that only ever puts back values that
-// were there before goes round in circles.
+// Which changes of memory are new, for telling a livelock from work: a program that only ever puts back
+// values that were there before goes round in circles.
 #include "vgpu/memory/memory.hpp"
 #include "vgpu/memory/state.hpp"
 
