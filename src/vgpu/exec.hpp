@@ -141,6 +141,8 @@ class Memory;   // vgpu/memory/memory.hpp
 class Machine;  // vgpu/core/machine.hpp
 
 struct KernelImage;  // vgpu/core: a decoded function
+struct WarpOrder;    // vgpu/order: what its threads know of others
+struct BlockOrder;
 
 struct Grid {  // one kernel launch
   Machine* machine = nullptr;
@@ -154,6 +156,7 @@ struct Grid {  // one kernel launch
   Dim3 grid_dim, block_dim;
   std::vector<std::uint8_t> params;  // the kernel's parameter block, laid out as PTX aligns it
   bool cooperative = false;
+  std::uint32_t order = 0;  // its number in vgpu/order; 0: not watched
 };
 
 struct Block {  // one resident CTA
@@ -163,10 +166,12 @@ struct Block {  // one resident CTA
   std::uint32_t sm = 0;
   std::vector<std::uint8_t> shared;  // static + dynamic shared memory; address 0 of .shared is shared[0]
   std::vector<std::uint8_t> shared_written;  // one bit a byte: was it ever written
+  BlockOrder* order = nullptr;               // null: not watched
 };
 
 struct Warp {  // the part that memory functions may use; core derives from it
   Block* block = nullptr;
+  WarpOrder* order = nullptr;  // null: not watched
   Lanes lanes;
   std::uint32_t index_in_block = 0;
   std::uint32_t live = 0;  // lanes that exist and have not exited

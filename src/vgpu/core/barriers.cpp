@@ -76,6 +76,8 @@ bool Machine::State::barrier(CoreWarp& warp, const Inst& inst, std::uint32_t mas
     state.all = state.all && (given & mask) == mask;
   }
   state.arrived += static_cast<std::uint32_t>(std::popcount(mask));
+  // A barrier of all threads is one step; others gather what each of their threads knows.
+  if (form.has_count) memory->order().arrive(warp, mask, static_cast<int>(number));
   if (form.action == BarrierForm::Action::kArrive) {
     // The lanes go on and may arrive again in the same phase, so a full warp is padded at once.
     if (mask == warp.live) state.arrived += static_cast<std::uint32_t>(kWarpSize - std::popcount(mask));
@@ -110,6 +112,9 @@ void Machine::State::check_barriers(CoreBlock& block) {
 
 void Machine::State::release(CoreBlock& block, int number) {
   BarrierState& state = block.barriers[static_cast<std::size_t>(number)];
+  Order& order = memory->order();
+  const bool partial = state.expected != 0;
+  if (!partial) order.block_barrier(block);
   for (CoreWarp* warp : block.warps) {
     bool freed = false;
     for (Group& group : warp->groups) {
@@ -126,6 +131,7 @@ void Machine::State::release(CoreBlock& block, int number) {
         auto* to = lanes.write<std::uint32_t>(inst.operands[0]);
         *to = value ? *to | group.mask : *to & ~group.mask;
       }
+      if (partial) order.leave(*warp, group.mask, number);
       group.state = GroupState::kRunnable;
       group.barrier = -1;
       ++group.pc;
@@ -133,6 +139,7 @@ void Machine::State::release(CoreBlock& block, int number) {
     }
     if (freed) make_ready(*warp);
   }
+  if (partial) order.close(block, number);
   state = BarrierState{};
 }
 

@@ -33,6 +33,10 @@ bool Machine::State::control(CoreWarp& warp, const Inst& inst, std::uint32_t mas
     case Control::kNop:
       ++group.pc;
       return true;
+    case Control::kFence:
+      memory->order().fence(warp, mask, static_cast<ptx::Scope>(inst.aux[0]));
+      ++group.pc;
+      return true;
     case Control::kSpecial:
       special(warp, inst, mask);
       ++group.pc;

@@ -300,6 +300,8 @@ class FunctionDecoder {
         return decode_barrier(instruction);
       case Opcode::kMembar:
       case Opcode::kFence:
+        if (instruction.proxy) return control(instruction, Control::kNop, {}, 0);
+        return control(instruction, Control::kFence, {}, 0, static_cast<std::uint64_t>(instruction.scope));
       case Opcode::kGriddepcontrol:
       case Opcode::kSetmaxnreg:
       case Opcode::kPmevent:

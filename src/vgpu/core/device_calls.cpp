@@ -22,6 +22,12 @@ void copy_result(const CoreWarp& warp, const Activation& frame, const CallSite& 
 
 constexpr std::size_t kResultBytes = 64;
 
+// Calls of a warp or block that move data read and write for each thread as it comes; barriers and
+// collectives bring the threads together first. All of them end together.
+bool gathers(const DeviceCall& call) {
+  return call.name.find("put") == std::string::npos && call.name.find("get") == std::string::npos;
+}
+
 }  // namespace
 
 CallOutcome Machine::State::attempt(CoreWarp& warp, const Group& group, const Inst& inst,
@@ -72,6 +78,7 @@ bool Machine::State::device_call(CoreWarp& warp, const Inst& inst, std::uint32_t
   std::uint32_t done = 0;
   int reason_lane = 0;
   const std::uint64_t changes_before = memory->changes();
+  if (whole_warp && gathers(*site.device)) memory->order().warp_sync(warp, mask);
   for (std::uint32_t bits = whole_warp ? mask & (0U - mask) : mask; bits != 0; bits &= bits - 1) {
     const int lane = std::countr_zero(bits);
     const bool had_reason = reason != nullptr;
@@ -84,6 +91,7 @@ bool Machine::State::device_call(CoreWarp& warp, const Inst& inst, std::uint32_t
     copy_result(warp, *group.frame, site, lane, result);
   }
   if (whole_warp && done != 0) {
+    memory->order().warp_sync(warp, mask);
     for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1) {
       copy_result(warp, *group.frame, site, std::countr_zero(bits), result);
     }
@@ -133,6 +141,7 @@ bool Machine::State::block_call(CoreWarp& warp, const Inst& inst, const CallSite
   alignas(16) std::uint8_t result[kResultBytes];
   std::unique_ptr<WaitReason> reason;
   const int lane = std::countr_zero(group->mask);
+  if (gathers(*site.device)) memory->order().block_barrier(block);
   const CallOutcome outcome = attempt(warp, *group, inst, site, lane, at->token, reason, result);
   if (outcome == CallOutcome::kFault) return false;
   if (outcome == CallOutcome::kBlocked) {
@@ -145,6 +154,7 @@ bool Machine::State::block_call(CoreWarp& warp, const Inst& inst, const CallSite
     return false;
   }
   block.calls.erase(at);
+  memory->order().block_barrier(block);
   for (CoreWarp* other : block.warps) {
     bool freed = false;
     for (Group& waiting : other->groups) {

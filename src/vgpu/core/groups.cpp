@@ -226,6 +226,7 @@ bool Machine::State::warp_sync(CoreWarp& warp, const Inst& inst, std::uint32_t m
     for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1)
       same = same && members[std::countr_zero(bits)] == first;
     if (same) {
+      memory->order().warp_sync(warp, first & warp.live);
       ++warp.groups[warp.current].pc;
       return true;
     }
@@ -263,6 +264,15 @@ bool Machine::State::warp_sync(CoreWarp& warp, const Inst& inst, std::uint32_t m
         all_there = false;
     }
     if (all_there) released |= 1U << static_cast<unsigned>(lane);
+  }
+  for (std::uint32_t open = released; open != 0;) {
+    std::uint32_t party = 0;
+    const std::uint32_t name = named[std::countr_zero(open)];
+    for (std::uint32_t bits = open; bits != 0; bits &= bits - 1) {
+      if (named[std::countr_zero(bits)] == name) party |= bits & (0U - bits);
+    }
+    memory->order().warp_sync(warp, party);
+    open &= ~party;
   }
   const std::size_t n_groups = warp.groups.size();
   for (std::size_t i = 0; i < n_groups; ++i) {

@@ -16,7 +16,7 @@ namespace echolo::vgpu {
 
 // Inst::control of InstKind::kControl.
 enum class Control : std::uint32_t {
-  kNop,  // fences, griddepcontrol, setmaxnreg, pmevent: nothing to do in this memory model
+  kNop,  // griddepcontrol, setmaxnreg, pmevent, fence.proxy: nothing to do
   kBra,
   kBrx,
   kRet,
@@ -26,6 +26,7 @@ enum class Control : std::uint32_t {
   kCallIndirect,  // the same; operand 0 is the function's address
   kCallDevice,    // a DeviceCall
   kCallBuiltin,   // vprintf, __assertfail
+  kFence,         // fence, membar: aux[0] the ptx::Scope
   kBarrier,       // bar / barrier: aux[0] a BarrierForm; operands as make_barrier lays them out
   kWarpSync,      // bar.warp.sync: operand 0 the member mask
   kNanosleep,     // operand 0: nanoseconds

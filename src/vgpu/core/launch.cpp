@@ -165,6 +165,7 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
       return refused("cudaErrorUnknown", "the grid-sync workspace could not be cleared");
     }
   }
+  memory->order().begin_grid(*grid, request.on);
   const LaunchId id = grid->launch_id;
   ++counters.grids;
   pes[static_cast<std::size_t>(request.pe)].grids.push_back(std::move(grid));
@@ -222,6 +223,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
   block->live_threads = threads;
   block->live_warps = n_warps;
   ++counters.blocks;
+  memory->order().begin_block(*block, n_warps);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     std::unique_ptr<CoreWarp> warp;
     if (!warp_pool.empty()) {
@@ -233,6 +235,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
     warp->block = block.get();
     warp->core_block = block.get();
     warp->index_in_block = i;
+    warp->order = memory->order().warp_of(*block, i);
     const std::uint32_t lanes = std::min<std::uint32_t>(kWarpSize, threads - i * kWarpSize);
     warp->live = lanes == kWarpSize ? kAllLanes : (1U << lanes) - 1;
     warp->lanes.pool = grid.pool;
@@ -274,6 +277,7 @@ void Machine::State::end_block(CoreBlock& block) {
   PeState& pe = pes[static_cast<std::size_t>(grid.pe)];
   SmUse& sm = pe.sms[block.sm];
   const BlockNeeds& needed = grid.needs;
+  memory->order().end_block(block);
   --sm.blocks;
   if (sm.blocks == 0) --pe.sms_in_use;
   sm.threads -= needed.warps * kWarpSize;
@@ -282,6 +286,7 @@ void Machine::State::end_block(CoreBlock& block) {
   sm.shared -= needed.shared;
   for (auto& warp : block.owned) {
     forget(*warp);
+    warp->order = nullptr;
     warp->groups.clear();
     while (!warp->frames.empty()) {
       warp->free_frames.push_back(std::move(warp->frames.back()));
@@ -303,6 +308,7 @@ void Machine::State::end_block(CoreBlock& block) {
 void Machine::State::end_grid(CoreGrid& grid) {
   PeState& pe = pes[static_cast<std::size_t>(grid.pe)];
   if (calls != nullptr) calls->grid_finished(grid);
+  memory->order().end_grid(grid);
   if (grid.workspace != 0) {
     const Status status = memory->release(grid.workspace);
     static_cast<void>(status.ok());  // it was allocated at the launch, nobody else frees it

@@ -64,6 +64,7 @@ struct LaunchRequest {
   bool cooperative = false;
   int call = 0;       // of candidate_run
   std::string where;  // host source line of the launch, where known
+  AgentId on;         // the stream whose order it runs in (vgpu/order); nobody: the PE's stream 0
 };
 
 class Machine {

@@ -51,6 +51,8 @@ std::string Allocation::describe() const {
 Memory::Memory() = default;
 Memory::~Memory() = default;
 
+Order& Memory::order() { return state_->order; }
+
 Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, FindingLog& findings) {
   if (config.n_pes < 1 || config.n_pes > kMaxPes) {
     return usage_error("a virtual node has 1 to " + std::to_string(kMaxPes) + " PEs, not " +

@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "vgpu/exec.hpp"
 #include "vgpu/finding.hpp"
+#include "vgpu/order/order.hpp"
 
 namespace echolo::vgpu {
 
@@ -116,6 +117,12 @@ class Memory {
     bool any_pe = false;  // may reach other PEs' symmetric memory (remote operations); pe -1: any memory
     bool synchronises =
         false;  // an atomic, signal or `p`: remembered for last_writer(), as are small copies of hosts
+    // Whose program order the access is in, and how strong it is. Nobody: ordered with everything. An acquire
+    // read (kAcquire, kAcqRel, kSc) of what a release wrote takes its clock for `agent`; a release publishes
+    // the agent's.
+    AgentId agent;
+    ptx::Order order = ptx::Order::kWeak;
+    ptx::Scope scope = ptx::Scope::kNone;
   };
   bool read(std::uint64_t address, void* to, std::uint64_t n, const Accessor& who);
   bool write(std::uint64_t address, const void* from, std::uint64_t n, const Accessor& who);
@@ -128,6 +135,9 @@ class Memory {
   bool modify(std::uint64_t address, std::uint8_t bytes,
               const std::function<std::uint64_t(std::uint64_t)>& update, std::uint64_t* old,
               const Accessor& who);
+
+  // ---- who happened before whom: vgpu/order ----
+  Order& order();
 
   // ---- change tracking, for spin and deadlock analysis ----
   // Grows whenever a store, atomic or copy changes bytes that another thread could read (shared memory

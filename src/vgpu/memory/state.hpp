@@ -39,6 +39,7 @@ struct CachedRange {
 struct Memory::State {
   MemoryConfig config;
   FindingLog* findings = nullptr;
+  Order order;
   std::vector<int> slot_of_pe;  // where each PE's span lies
   std::array<int, kMaxPes> pe_of_slot{};
   std::vector<std::uint64_t> symmetric_begin;      // a PE

@@ -32,10 +32,10 @@ class Clock {
  public:
   Clock() = default;  // knows of nothing
   bool empty() const { return data_ == nullptr; }
+  struct Data;  // vgpu/order/order_state.hpp
 
  private:
   friend class Order;
-  struct Data;
   std::shared_ptr<const Data> data_;
 };
 
@@ -52,6 +52,9 @@ enum class AgentKind : std::uint8_t {
   kAsyncMma,      // wgmma: reads shared memory until wait_group
 };
 
+struct WarpOrder;  // vgpu/order/order_state.hpp
+struct BlockOrder;
+
 class Order {
  public:
   Order();
@@ -67,6 +70,9 @@ class Order {
   // until it acquires release(child). `issued` is the site of the call (for findings), `what` its name
   // ("nvshmem_putmem").
   AgentId spawn(AgentId parent, AgentKind kind, const Site& issued, std::string_view what);
+  // The same without a site: for operations that are too many to describe each (its findings name the
+  // parent).
+  AgentId spawn(AgentId parent, AgentKind kind, int pe, std::string_view what);
   // It will access nothing any more; whoever has not acquired it by now races with what it did.
   void retire(AgentId agent);
 
@@ -75,10 +81,41 @@ class Order {
   Clock release(AgentId agent);
   // From now on everything in `clock` happened before what `agent` does.
   void acquire(AgentId agent, const Clock& clock);
-  static void merge(Clock& into, const Clock& from);
+  // The same for several lanes of a warp at once.
+  void acquire(Warp& warp, std::uint32_t lanes, const Clock& clock);
+  void merge(Clock& into, const Clock& from) const;
+  // The clock value that `agent`'s events have now, and whether an event of `earlier` at that value happened
+  // before what `now` does next.
+  std::uint32_t time_of(AgentId agent) const;
+  bool happened_before(AgentId earlier, std::uint32_t at, AgentId now) const;
+  // Is everything that `agent` did up to now in `clock`?
+  bool covers(const Clock& clock, AgentId agent) const;
+
+  // ---- kernels; called by vgpu/core ----
+  // `on`: the agent (a stream) in whose order the grid runs; it must have acquired what the grid comes after.
+  // Nobody: the PE's stream 0. The number is kept in Grid::order.
+  void begin_grid(Grid& grid, AgentId on);
+  // Everything the grid's threads did now belongs to `on`.
+  void end_grid(const Grid& grid);
+  void begin_block(Block& block, std::uint32_t n_warps);  // fills Block::order; warp i's is warps()[i]
+  WarpOrder* warp_of(const Block& block, std::uint32_t index) const;
+  void end_block(Block& block);
+  // All threads of the block were at a barrier and go on (threads that have exited count as having arrived).
+  void block_barrier(Block& block);
+  // Barrier `number` of some of the block's threads: each that arrives, then each that waited and goes on;
+  // `close` when the last one has gone.
+  void arrive(Warp& warp, std::uint32_t mask, int number);
+  void leave(Warp& warp, std::uint32_t mask, int number);
+  void close(Block& block, int number);
+  // bar.warp.sync of these lanes.
+  void warp_sync(Warp& warp, std::uint32_t lanes);
+  // fence.acq_rel or fence.sc of these lanes.
+  void fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope);
+
+  struct State;  // vgpu/order/order_state.hpp
+  State& state() { return *state_; }
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 
