@@ -13,6 +13,8 @@ endif()
 if(ECHOLO_ASAN)
   target_compile_options(echolo_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(echolo_options INTERFACE -fsanitize=address,undefined)
+  target_sources(echolo_options INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${CMAKE_SOURCE_DIR}/cmake/sanitizer_options.cpp>)
 endif()
 if(ECHOLO_FUZZ)
   target_compile_options(echolo_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)

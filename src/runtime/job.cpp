@@ -14,6 +14,7 @@ namespace {
 // The node's own start and end, beside the job's limit.
 constexpr std::chrono::milliseconds kGrace{20'000};
 constexpr std::size_t kMaxResult = 256U << 20U;
+constexpr int kMachineFault = 3;  // the node's exit code beside {"error": ...}
 
 std::string node_binary() {
   if (const char* folder = std::getenv("ECHOLO_BIN_DIR")) return std::string(folder) + "/echolo-node";
@@ -47,6 +48,11 @@ Result<JobResult> run_job(const JobSpec& spec) {
   const nlohmann::json answer = nlohmann::json::parse(outcome->standard_output, nullptr, false);
   if (answer.is_discarded()) {
     return machine_error("the virtual node gave no result: " + printable(trim(outcome->standard_error)));
+  }
+  // Under a sanitizer a node may find its own fault after the answer: then the answer is worth nothing.
+  if (outcome->exit_code != 0 && outcome->exit_code != kMachineFault) {
+    return machine_error("the virtual node ended with code " + std::to_string(outcome->exit_code) + ": " +
+                         printable(trim(outcome->standard_error)));
   }
   try {
     if (answer.contains("error")) {

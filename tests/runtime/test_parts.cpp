@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/rng.hpp"
 #include "base/subprocess.hpp"
@@ -284,6 +286,52 @@ TEST(Job, JsonCarriesEverything) {
   result.call_modelled_ns = {1, 2};
   const JobResult again = nlohmann::json::parse(nlohmann::json(result).dump()).get<JobResult>();
   EXPECT_EQ(nlohmann::json(again), nlohmann::json(result));
+}
+
+// A folder with an echolo-node of our own, which run_job takes as long as this lives.
+struct OtherNode {
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("echolo-node-" + std::to_string(::getpid()));
+  std::optional<std::string> before;
+  OtherNode() {
+    std::filesystem::create_directory(folder);
+    if (const char* given = std::getenv("ECHOLO_BIN_DIR")) before = given;
+    ::setenv("ECHOLO_BIN_DIR", folder.c_str(), 1);
+  }
+  ~OtherNode() {
+    if (before.has_value()) {
+      ::setenv("ECHOLO_BIN_DIR", before->c_str(), 1);
+    } else {
+      ::unsetenv("ECHOLO_BIN_DIR");
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+  OtherNode(const OtherNode&) = delete;
+  OtherNode& operator=(const OtherNode&) = delete;
+  // It gives a good result, and then ends with `code`.
+  Result<JobResult> run(int code) const {
+    JobResult good;
+    good.status = "correct";
+    const std::string script = "#!/bin/sh\ncat >/dev/null\necho '" + nlohmann::json(good).dump() +
+                               "'\necho its own fault >&2\nexit " + std::to_string(code) + "\n";
+    const std::string path = (folder / "echolo-node").string();
+    EXPECT_TRUE(write_file_atomically(path, script).ok());
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return run_job(JobSpec{});
+  }
+};
+
+// A sanitizer speaks at exit, after the answer: such an answer must not count.
+TEST(Job, AnAnswerOfANodeThatEndsBadlyIsNone) {
+  const OtherNode node;
+  const Result<JobResult> right = node.run(0);
+  ASSERT_TRUE(right.ok()) << right.error().render();
+  EXPECT_EQ(right->status, "correct");
+  const Result<JobResult> wrong = node.run(86);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().kind, ErrorKind::kMachine);
+  EXPECT_NE(wrong.error().message.find("its own fault"), std::string::npos) << wrong.error().message;
 }
 
 }  // namespace
