@@ -41,8 +41,17 @@ function(echolo_room_tests name)
     add_executable(test_${name} ${sources})
     set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(test_${name} PRIVATE echolo_${name} ${ROOM_DEPS} GTest::gtest GTest::gtest_main)
-    target_compile_definitions(test_${name} PRIVATE
-      ECHOLO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ECHOLO_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    # Only what names these folders (or a harness that does) gets them: everything else then compiles alike in every checkout, for ccache.
+    foreach(source ${sources})
+      file(STRINGS ${source} names_folders REGEX "ECHOLO_(SOURCE|BINARY)_DIR|(harness|fixture).hpp" LIMIT_COUNT 1)
+      if(names_folders)
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+          ECHOLO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ECHOLO_BINARY_DIR="${CMAKE_BINARY_DIR}")
+      endif()
+    endforeach()
+    if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT ECHOLO_ASAN)
+      target_compile_options(test_${name} PRIVATE -O1 -g0)  # tests spend their time in the rooms, not in themselves
+    endif()
     add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
 endfunction()
