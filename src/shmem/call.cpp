@@ -26,7 +26,29 @@ vgpu::Memory::Accessor Call::accessor(std::uint8_t alignment, bool any_pe) const
   who.what = op.name;
   who.alignment = alignment;
   who.any_pe = any_pe;
+  who.agent = agent;
   return who;
+}
+
+vgpu::Memory::Accessor Call::strong(std::uint8_t alignment, ptx::Order order, bool any_pe) const {
+  vgpu::Memory::Accessor who = accessor(alignment, any_pe);
+  who.order = order;
+  who.scope = ptx::Scope::kSys;
+  return who;
+}
+
+void Call::fence_stores() {
+  if (warp != nullptr) memory.order().fence(*warp, 1U << static_cast<unsigned>(lane), ptx::Scope::kSys);
+}
+
+bool Call::total_bytes(std::uint64_t n, std::uint64_t* bytes) {
+  if (n <= (std::uint64_t{1} << 40U)) {
+    *bytes = n * op.element->bytes;
+    return true;
+  }
+  fault(FindingKind::kOutOfBounds, op.name + " is asked for " + std::to_string(n) + " elements",
+        "no memory is that large: the count looks like a negative number", "check the element count");
+  return false;
 }
 
 CallOutcome Call::fault(FindingKind kind, std::string message, std::string why, std::string advice) {
@@ -128,6 +150,15 @@ bool Call::read_local(std::uint64_t address, void* into, std::uint64_t n) {
     return true;
   }
   return memory.read(address, into, n, accessor());
+}
+
+bool Call::pack_local(std::uint64_t address, std::uint64_t n, vgpu::Memory::Packet* packet) {
+  if (!is_window(address)) return memory.pack(address, n, packet, accessor());
+  const std::uint8_t* from = window_bytes(*this, address, n, false);
+  if (from == nullptr) return false;
+  packet->bytes.insert(packet->bytes.end(), from, from + n);
+  if (!packet->written.empty()) packet->written.resize(packet->bytes.size(), true);
+  return true;
 }
 
 bool Call::write_local(std::uint64_t address, const void* from, std::uint64_t n) {

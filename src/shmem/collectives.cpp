@@ -105,6 +105,16 @@ bool agrees(Call& call, const Arrival& a, const Arrival& b) {
   return true;
 }
 
+Arrival arrival_of(const Call& call) {
+  Arrival arrival;
+  arrival.pe = call.pe;
+  arrival.op = &call.op;
+  arrival.arguments.assign(call.arguments.begin(), call.arguments.end());
+  arrival.site = call.site("call");
+  arrival.agent = call.agent;
+  return arrival;
+}
+
 using Finish = std::function<bool(Call&, const Team&, Collective&)>;
 
 // The collective of this team that this PE has yet to join: the oldest one it is not in, or a fresh one. Null
@@ -116,7 +126,7 @@ Collective* next_collective(Call& call, int handle, const Team& team, std::size_
     Collective& c = world.collectives.at(id);
     if (c.arrivals[at].pe < 0) return &c;
     if (c.done) continue;
-    const Arrival again{call.pe, &call.op, {call.arguments.begin(), call.arguments.end()}, call.site("call")};
+    const Arrival again = arrival_of(call);
     mismatch(call, FindingKind::kCollectiveMismatch, c.arrivals[at], again,
              "PE " + std::to_string(call.pe) + " enters " + bare(call.op) + " while it is still in " +
                  bare(*c.arrivals[at].op) + " of the same team",
@@ -136,6 +146,16 @@ Collective* next_collective(Call& call, int handle, const Team& team, std::size_
   return &world.collectives.emplace(fresh.id, std::move(fresh)).first->second;
 }
 
+// Everybody's data reaches everybody; of a broadcast only the root's.
+void join(Call& call, Collective& c) {
+  const bool broadcast = call.op.handler == &do_broadcast;
+  for (std::size_t i = 0; i < c.arrivals.size(); ++i) {
+    if (!broadcast || static_cast<int>(i) == call.integer(4)) {
+      call.memory.order().merge(c.joint, c.arrivals[i].before);
+    }
+  }
+}
+
 CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   const Team* team = call.world.team(handle);
   const int index = team != nullptr ? team->index_of(call.pe) : -1;
@@ -149,7 +169,17 @@ CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   }
   Collective* c = next_collective(call, handle, *team, static_cast<std::size_t>(index));
   if (c == nullptr) return CallOutcome::kFault;
-  Arrival mine{call.pe, &call.op, {call.arguments.begin(), call.arguments.end()}, call.site("call")};
+  // A barrier completes what its PE has issued before it; so do allocation and freeing, which are barriers
+  // too.
+  const bool completes = call.op.handler == &do_barrier
+                             ? call.op.barrier
+                             : call.op.handler == &do_allocate || call.op.handler == &do_free;
+  if (completes) {
+    call.completes_both_sides = call.side == Side::kHost;
+    if (!call.delivery.quiet(call)) return CallOutcome::kFault;
+  }
+  Arrival mine = arrival_of(call);
+  mine.before = call.memory.order().release(call.agent);
   const auto first =
       std::find_if(c->arrivals.begin(), c->arrivals.end(), [](const Arrival& a) { return a.pe >= 0; });
   if (first != c->arrivals.end() && !agrees(call, *first, mine)) return CallOutcome::kFault;
@@ -158,6 +188,7 @@ CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   call.memory.note_change();
   if (++c->n_arrived == static_cast<int>(c->arrivals.size())) {
     if (!finish(call, c->members, *c)) return CallOutcome::kFault;
+    join(call, *c);
     c->done = true;
   }
   return CallOutcome::kDone;
@@ -188,6 +219,8 @@ CallOutcome take_part(Call& call, int handle, const Finish& finish) {
     return CallOutcome::kBlocked;
   }
   call.result = c.results[static_cast<std::size_t>(c.members.index_of(call.pe))];
+  call.memory.order().acquire(call.agent, c.joint);
+  call.fence_stores();
   if (++c.n_taken == static_cast<int>(c.arrivals.size())) {
     auto& open = world.open[handle];
     open.erase(std::find(open.begin(), open.end(), c.id));
@@ -203,14 +236,8 @@ vgpu::Memory::Accessor member_accessor(Call& call, const Arrival& member, std::u
   who.inst = nullptr;
   who.site = &member.site;
   who.pe = member.pe;
+  who.agent = member.agent;
   return who;
-}
-
-bool fits_memory(Call& call, std::uint64_t n) {
-  if (n <= (std::uint64_t{1} << 40U)) return true;
-  call.fault(FindingKind::kOutOfBounds, call.op.name + " is asked for " + std::to_string(n) + " elements",
-             "no memory is that large: the count looks like a negative number", "check the element count");
-  return false;
 }
 
 // Reads `n` bytes of every member's source first, so that dest may be source; then `write` fills each dest.
@@ -238,7 +265,8 @@ CallOutcome do_barrier(Call& call) {
 }
 
 CallOutcome do_broadcast(Call& call) {
-  if (!fits_memory(call, call.size(3))) return CallOutcome::kFault;
+  std::uint64_t checked = 0;
+  if (!call.total_bytes(call.size(3), &checked)) return CallOutcome::kFault;
   return take_part(call, call.integer(0), [](Call& last, const Team& team, Collective& c) {
     const std::uint64_t n = last.size(3) * last.op.element->bytes;
     const int root = last.integer(4);
@@ -260,7 +288,8 @@ CallOutcome do_broadcast(Call& call) {
 }
 
 CallOutcome do_fcollect(Call& call) {
-  if (!fits_memory(call, call.size(3))) return CallOutcome::kFault;
+  std::uint64_t checked = 0;
+  if (!call.total_bytes(call.size(3), &checked)) return CallOutcome::kFault;
   return take_part(call, call.integer(0), [](Call& last, const Team&, Collective& c) {
     const std::uint64_t n = last.size(3) * last.op.element->bytes;
     std::vector<std::vector<std::uint8_t>> sources;
@@ -275,7 +304,8 @@ CallOutcome do_fcollect(Call& call) {
 }
 
 CallOutcome do_alltoall(Call& call) {
-  if (!fits_memory(call, call.size(3))) return CallOutcome::kFault;
+  std::uint64_t checked = 0;
+  if (!call.total_bytes(call.size(3), &checked)) return CallOutcome::kFault;
   return take_part(call, call.integer(0), [](Call& last, const Team&, Collective& c) {
     const std::uint64_t n = last.size(3) * last.op.element->bytes;
     std::vector<std::vector<std::uint8_t>> sources;
@@ -312,7 +342,8 @@ std::vector<std::uint8_t> reduced(const Operation& op,
 }  // namespace
 
 CallOutcome do_reduce(Call& call) {
-  if (!fits_memory(call, call.size(3))) return CallOutcome::kFault;
+  std::uint64_t checked = 0;
+  if (!call.total_bytes(call.size(3), &checked)) return CallOutcome::kFault;
   return take_part(call, call.integer(0), [](Call& last, const Team&, Collective& c) {
     const std::uint64_t n = last.size(3) * last.op.element->bytes;
     std::vector<std::vector<std::uint8_t>> sources;
@@ -324,7 +355,8 @@ CallOutcome do_reduce(Call& call) {
 }
 
 CallOutcome do_reducescatter(Call& call) {
-  if (!fits_memory(call, call.size(3))) return CallOutcome::kFault;
+  std::uint64_t checked = 0;
+  if (!call.total_bytes(call.size(3), &checked)) return CallOutcome::kFault;
   return take_part(call, call.integer(0), [](Call& last, const Team&, Collective& c) {
     const std::uint64_t n = last.size(3) * last.op.element->bytes;  // of one member's part
     std::vector<std::vector<std::uint8_t>> sources;

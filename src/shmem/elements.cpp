@@ -78,11 +78,6 @@ constexpr Element kElements[] = {
     untyped("128", 16),
 };
 
-std::int64_t sign_extend(std::uint64_t bits, int bytes) {
-  const int shift = 64 - 8 * bytes;
-  return static_cast<std::int64_t>(bits << shift) >> shift;
-}
-
 std::uint64_t truncate(std::uint64_t bits, int bytes) {
   return bytes >= 8 ? bits : bits & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
@@ -137,6 +132,31 @@ T apply(Reduction op, T a, T b) {
 }
 
 }  // namespace
+
+std::int64_t sign_extend(std::uint64_t bits, std::size_t bytes) {
+  const auto shift = static_cast<unsigned>(64 - 8 * bytes);
+  return static_cast<std::int64_t>(bits << shift) >> shift;
+}
+
+namespace {
+const Element& find_element(std::string_view name) {
+  for (const Element& element : kElements) {
+    if (element.name == name) return element;
+  }
+  return kElements[0];
+}
+}  // namespace
+
+const Element& signal_element() {
+  static const Element& element = find_element("uint64");
+  return element;
+}
+
+const Element& unsigned_element(std::uint8_t bytes) {
+  static const Element* const by_width[] = {&find_element("uint8"), &find_element("uint16"),
+                                            &find_element("uint32"), &find_element("uint64")};
+  return *by_width[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+}
 
 std::span<const Element> elements() { return kElements; }
 

@@ -19,6 +19,10 @@ struct Element {
 };
 
 std::span<const Element> elements();
+const Element& signal_element();                      // of signal words: uint64
+const Element& unsigned_element(std::uint8_t bytes);  // 1, 2, 4 or 8 bytes taken as bits
+// The low `bytes` bytes as a signed number.
+std::int64_t sign_extend(std::uint64_t bits, std::size_t bytes);
 
 enum class Reduction : std::uint8_t { kNone, kAnd, kOr, kXor, kMax, kMin, kSum, kProd };
 std::string_view name_of(Reduction op);

@@ -12,9 +12,22 @@ namespace echolo::shmem {
 
 using vgpu::CallOutcome;
 
+namespace {
+const FabricRules& rules_of(const FabricConfig& config) {
+  const Result<const FabricRules*> found = find_fabric(config.fabric);
+  if (!found.ok()) throw std::logic_error(found.error().message);
+  return **found;
+}
+}  // namespace
+
 struct Fabric::State {
-  explicit State(const FabricConfig& config) : world(config.n_pes, config.peers_reachable) {}
+  explicit State(const FabricConfig& config)
+      : rules(rules_of(config)),
+        world(config.n_pes, rules.peers_reachable),
+        delivery(rules, config.timing, config.seed, config.n_pes) {}
+  const FabricRules& rules;
   World world;
+  Delivery delivery;
   vgpu::Memory* memory = nullptr;
   vgpu::FindingLog* findings = nullptr;
   std::map<std::string, vgpu::DeviceCall, std::less<>> device_calls;
@@ -35,11 +48,6 @@ std::size_t bytes_of_argument(const Operation& op, char letter) {
   }
 }
 
-std::uint64_t sign_extend(std::uint64_t bits, std::size_t bytes) {
-  const auto shift = static_cast<unsigned>(64 - 8 * bytes);
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << shift) >> shift);
-}
-
 }  // namespace
 
 CallOutcome Fabric::State::on_device(void* self, vgpu::DeviceCallContext& context, std::uint64_t variant) {
@@ -49,10 +57,11 @@ CallOutcome Fabric::State::on_device(void* self, vgpu::DeviceCallContext& contex
   for (std::size_t i = 0; i < op.arguments.size(); ++i) {
     const std::size_t bytes = bytes_of_argument(op, op.arguments[i]);
     std::memcpy(&arguments[i], context.arguments + context.offsets[i], bytes);
-    if (op.arguments[i] == 'i') arguments[i] = sign_extend(arguments[i], 4);
+    if (op.arguments[i] == 'i') arguments[i] = static_cast<std::uint64_t>(sign_extend(arguments[i], 4));
   }
   Call call{op,
             state.world,
+            state.delivery,
             context.memory,
             context.findings,
             context.pe,
@@ -63,13 +72,15 @@ CallOutcome Fabric::State::on_device(void* self, vgpu::DeviceCallContext& contex
             &context.warp,
             &context.inst,
             context.lane,
-            nullptr};
+            nullptr,
+            context.memory.order().thread(context.warp, context.lane),
+            Side::kDevice};
   const CallOutcome outcome = op.handler(call);
   if (outcome == CallOutcome::kDone && op.result != 0) {
     std::uint64_t result = call.result;
     // Results narrower than 32 bits come back widened, as PTX's calling convention has them.
     if (op.result == 'v' && op.element->bytes < 4 && op.element->kind == ElementClass::kSigned) {
-      result = sign_extend(result, op.element->bytes);
+      result = static_cast<std::uint64_t>(sign_extend(result, op.element->bytes));
     }
     context.set_result(result);
   }
@@ -93,6 +104,7 @@ Fabric::~Fabric() = default;
 void Fabric::attach(vgpu::Memory& memory, vgpu::FindingLog& findings) {
   state_->memory = &memory;
   state_->findings = &findings;
+  state_->delivery.attach(memory, findings);
 }
 
 const vgpu::DeviceCall* Fabric::find(std::string_view name) const {
@@ -108,7 +120,14 @@ std::vector<std::string> Fabric::names() const {
 }
 
 void Fabric::grid_finished(const vgpu::Grid& /*grid*/) {
-  // Every operation has taken effect when it was issued: a grid leaves nothing behind.
+  // What its threads have issued stays on its way: only a quiet completes it.
+}
+
+void Fabric::block_finished(const vgpu::Block& block) { state_->delivery.block_finished(block); }
+std::size_t Fabric::pending() const { return state_->delivery.pending(); }
+bool Fabric::deliver(std::uint64_t now, bool force) { return state_->delivery.deliver(now, force); }
+void Fabric::released(std::uint64_t base, std::uint64_t bytes, vgpu::AgentId who, const vgpu::Site& where) {
+  state_->delivery.released(base, bytes, state_->memory->order().release(who), where);
 }
 
 bool Fabric::knows_host_call(std::string_view name) const { return find_host_operation(name) != nullptr; }
@@ -118,8 +137,10 @@ CallOutcome Fabric::host_call(HostCall& host) {
   if (op == nullptr) throw std::logic_error("no NVSHMEM function " + host.name + " for hosts");
   if (host.arguments.size() < op->arguments.size()) throw std::logic_error(host.name + ": too few arguments");
   host.wait = {};
+  const vgpu::AgentId agent = host.agent.value != 0 ? host.agent : state_->memory->order().host(host.pe);
   Call call{*op,
             state_->world,
+            state_->delivery,
             *state_->memory,
             *state_->findings,
             host.pe,
@@ -130,7 +151,9 @@ CallOutcome Fabric::host_call(HostCall& host) {
             nullptr,
             nullptr,
             0,
-            &host.site};
+            &host.site,
+            agent,
+            host.on_stream ? Side::kDevice : Side::kHost};
   const CallOutcome outcome = op->handler(call);
   host.result = call.result;
   return outcome;

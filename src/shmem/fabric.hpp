@@ -2,9 +2,8 @@
 // signals, waits, teams and collectives. One implementation serves kernels (through vgpu::DeviceCallTable)
 // and host threads or streams (through host_call): both name the same functions.
 //
-// Semantics of this form (NVSHMEM documentation, "Memory Model" and "Memory Ordering"): every operation takes
-// effect when it is issued, so `fence` and `quiet` have nothing to wait for; the reordering that NVSHMEM
-// allows is not explored. A put-with-signal writes its data before its signal.
+// Operations are issued by their calls and done later: delivery.hpp has the rules, fabric_rules.hpp what the
+// fabrics differ in.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,18 @@
 
 namespace echolo::shmem {
 
+// When an operation is done that nobody has asked to be done yet.
+enum class Timing : std::uint8_t {
+  kMixed,  // after a while drawn from the seed
+  kEager,  // at once
+  kLazy,   // when somebody needs it, or nobody else can go on
+};
+
 struct FabricConfig {
   int n_pes = 1;
-  bool peers_reachable = true;  // nvshmem_ptr of another PE is null where not
+  std::string fabric = "nvlink";  // of fabrics(); another name is a bug of the caller (std::logic_error)
+  Timing timing = Timing::kMixed;
+  std::uint64_t seed = 1;
 };
 
 class Fabric : public vgpu::DeviceCallTable {
@@ -38,6 +46,9 @@ class Fabric : public vgpu::DeviceCallTable {
   const vgpu::DeviceCall* find(std::string_view name) const override;
   std::vector<std::string> names() const override;
   void grid_finished(const vgpu::Grid& grid) override;
+  void block_finished(const vgpu::Block& block) override;
+  std::size_t pending() const override;
+  bool deliver(std::uint64_t now, bool force) override;
 
   // ---- from host threads and streams ----
   // `name` is the API's: "nvshmem_float_put", "nvshmemx_float_put_on_stream", "nvshmem_barrier_all", ...
@@ -50,16 +61,22 @@ class Fabric : public vgpu::DeviceCallTable {
   struct HostCall {
     std::string name;
     int pe = 0;
-    std::vector<std::uint64_t> arguments;
-    vgpu::Site site;           // on_device = false; where the host calls, as far as known
+    std::vector<std::uint64_t> arguments{};
+    vgpu::AgentId agent{};     // whose program order it is in; nobody: the PE's first host thread
+    bool on_stream = false;    // in the order of a stream, as kernels are
+    vgpu::Site site{};         // on_device = false; where the host calls, as far as known
     std::uint64_t token = 0;   // keep between attempts; 0 at the first
     std::uint64_t result = 0;  // valid after kDone
-    vgpu::WaitReason wait;     // valid after kBlocked
+    vgpu::WaitReason wait{};   // valid after kBlocked
   };
   // A name for which knows_host_call() is false, or too few arguments, is a bug of the caller
   // (std::logic_error).
   vgpu::CallOutcome host_call(HostCall& call);
   bool knows_host_call(std::string_view name) const;
+
+  // Memory of one PE that is about to be freed: operations that nobody has waited for may still use it.
+  // `who`: in whose order it is freed.
+  void released(std::uint64_t base, std::uint64_t bytes, vgpu::AgentId who, const vgpu::Site& where);
 
   // The PE's process has ended or finalised: collectives that still wait for it can't complete, and their
   // waits say so.

@@ -57,14 +57,14 @@ class Registry {
     add("nvshmem_my_pe", do_my_pe, "", 'i');
     add("nvshmem_n_pes", do_n_pes, "", 'i');
     add("nvshmem_ptr", do_ptr, "pi", 'p');
-    add("nvshmem_quiet", do_order, "", 0);
-    add("nvshmem_fence", do_order, "", 0);
+    add("nvshmem_quiet", do_quiet, "", 0);
+    add("nvshmem_fence", do_fence, "", 0);
     add("nvshmem_team_my_pe", do_team_my_pe, "i", 'i');
     add("nvshmem_team_n_pes", do_team_n_pes, "i", 'i');
     add("nvshmem_team_translate_pe", do_team_translate, "iii", 'i');
     add("nvshmem_signal_fetch", do_signal_fetch, "p", 'q');
     add("nvshmemx_signal_op", do_signal_op, "pqii", 0);
-    Operation& signal_wait = add("nvshmem_signal_wait_until", do_wait, "piq", 'q', &find_element("uint64"));
+    Operation& signal_wait = add("nvshmem_signal_wait_until", do_wait, "piq", 'q', &signal_element());
     signal_wait.signal = true;
     for (const bool barrier : {false, true}) {
       const auto set_world = [&](Operation& op) {
@@ -84,13 +84,6 @@ class Registry {
           std::tuple{"nvshmem_team_destroy", &do_team_destroy, "i", '\0'}}) {
       add(name, handler, arguments, result).on_device = false;
     }
-  }
-
-  static const Element& find_element(std::string_view name) {
-    for (const Element& element : elements()) {
-      if (element.name == name) return element;
-    }
-    return elements()[0];
   }
 
   // put and get in all forms. Typed: T_put; sized: put32; bytes: putmem.

@@ -57,8 +57,10 @@ CallOutcome do_wait(Call& call) {
     return call.fault(FindingKind::kOutOfBounds, op.name + " is given comparison " + std::to_string(a.cmp),
                       "the comparisons are NVSHMEM_CMP_EQ, NE, GT, LE, LT and GE", "pass one of them");
   }
+  // Looking is not yet seeing: only a wait that is met, or a test, orders what follows.
   vgpu::Memory::Accessor who = call.accessor(element.bytes, false);
   who.check_written = true;
+  who.agent = {};
   std::vector<std::uint64_t> met;
   std::uint64_t n_looked_at = 0;
   std::uint64_t last_value = 0;
@@ -87,6 +89,12 @@ CallOutcome do_wait(Call& call) {
   const bool all = op.quantifier == Quantifier::kAll || op.quantifier == Quantifier::kOne;
   const bool satisfied = n_looked_at == 0 || (all ? met.size() == n_looked_at : !met.empty());
   if (!satisfied && !op.test) return CallOutcome::kBlocked;
+  const vgpu::Memory::Accessor sees = call.strong(element.bytes, ptx::Order::kAcquire, false);
+  for (const std::uint64_t i : met) {
+    std::uint64_t value = 0;
+    if (!call.memory.read(a.variables + i * element.bytes, &value, element.bytes, sees))
+      return CallOutcome::kFault;
+  }
   switch (op.quantifier) {
     case Quantifier::kOne:
       call.result = op.signal ? last_value : (satisfied ? 1 : 0);

@@ -9,6 +9,7 @@
 
 #include "shmem/operation.hpp"
 #include "vgpu/finding.hpp"
+#include "vgpu/order/order.hpp"
 
 namespace echolo::shmem {
 
@@ -24,6 +25,8 @@ struct Arrival {
   const Operation* op = nullptr;
   std::vector<std::uint64_t> arguments;
   vgpu::Site site;
+  vgpu::AgentId agent;  // whoever called
+  vgpu::Clock before;   // what it did before
 };
 
 // One collective of one team, from the first arrival until every member has taken its result.
@@ -34,6 +37,7 @@ struct Collective {
   int n_arrived = 0;
   bool done = false;
   std::vector<std::uint64_t> results;  // by team index, valid when done
+  vgpu::Clock joint;                   // what happened before every member goes on; valid when done
   int n_taken = 0;
 };
 

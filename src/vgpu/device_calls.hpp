@@ -77,8 +77,15 @@ class DeviceCallTable {
   virtual ~DeviceCallTable() = default;
   virtual const DeviceCall* find(std::string_view name) const = 0;  // stable pointer; nullptr: unknown
   virtual std::vector<std::string> names() const = 0;               // for "did you mean"
-  // The program stopped or a grid ended: anything still pending is dropped or reported.
   virtual void grid_finished(const Grid& grid) = 0;
+  virtual void block_finished(const Block& /*block*/) {}
+
+  // Operations that calls have issued and that are not done yet. They are work that can be done: the machine
+  // calls nothing stuck before there are none left.
+  virtual std::size_t pending() const { return 0; }
+  // Does those that are due when `now` warp instructions have been executed in all; with `force`, and where
+  // none is due, one that is not. True where anything was done. Called between turns.
+  virtual bool deliver(std::uint64_t /*now*/, bool /*force*/) { return false; }
 };
 
 }  // namespace echolo::vgpu

@@ -21,7 +21,7 @@ class FabricTest : public ::testing::Test {
     auto memory = vgpu::Memory::create(config, findings_);
     ASSERT_TRUE(memory.ok()) << memory.error().render();
     memory_ = std::move(memory).value();
-    fabric_ = std::make_unique<Fabric>(FabricConfig{kPes, true});
+    fabric_ = std::make_unique<Fabric>(FabricConfig{kPes, "nvlink", Timing::kEager, 1});
     fabric_->attach(*memory_, findings_);
   }
 
@@ -258,7 +258,7 @@ TEST_F(FabricTest, PeersAreReachableOnlyWhereTheFabricSaysSo) {
   const auto buffer = allocate(64);
   EXPECT_EQ(call(0, "nvshmem_ptr", {buffer[0] + 4, 2}), buffer[2] + 4);
   EXPECT_EQ(call(0, "nvshmem_ptr", {buffer[0], 9}), 0U);
-  Fabric rdma(FabricConfig{kPes, false});
+  Fabric rdma(FabricConfig{kPes, "rdma", Timing::kEager, 1});
   rdma.attach(*memory_, findings_);
   Fabric::HostCall own = make(0, "nvshmem_ptr", {buffer[0], 0});
   EXPECT_EQ(rdma.host_call(own), CallOutcome::kDone);

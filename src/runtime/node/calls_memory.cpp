@@ -97,6 +97,8 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
   if (waited.kind != Answer::Kind::kReply) return waited;
   const vgpu::Allocation* found = machine_->memory().find(address);
   if (found == nullptr || found->base != address) return Answer::fail(1);
+  fabric_->released(found->base, found->size, machine_->memory().order().host(pe, thread.index),
+                    host_site(pe, thread, "free"));
   return machine_->memory().release(address).ok() ? Answer::ok() : Answer::fail(1);
 }
 
@@ -114,7 +116,12 @@ Answer Node::release_async(int pe, HostThread& thread, wire::Reader in) {
         refuse(pe, thread, usage_error("cudaErrorNotSupported: memory can't be freed by a graph")));
   }
   Op op = make_op(pe, thread, "cudaFreeAsync");
-  op.attempt = [this, address](Op&) {
+  op.attempt = [this, address](Op& self) {
+    if (const vgpu::Allocation* now = machine_->memory().find(address); now != nullptr) {
+      vgpu::Site site = self.site;
+      site.role = "free";
+      fabric_->released(now->base, now->size, machine_->memory().order().stream(self.pe, 0), site);
+    }
     const Status released = machine_->memory().release(address);
     if (!released.ok()) stop("crashed", "cudaFreeAsync: " + released.error().message);
     return released.ok() ? Step::kDone : Step::kFault;

@@ -28,8 +28,12 @@ Answer Node::shmem_init(int pe) {
 Answer Node::shmem_finalize(int pe, HostThread& thread) {
   PeState& state = *pes_[static_cast<std::size_t>(pe)];
   if (!state.shmem_ready) return Answer::malformed();
-  shmem::Fabric::HostCall call{"nvshmem_barrier_all", pe, {}, host_site(pe, thread, "call"),
-                               thread.pending.token,  0,  {}};
+  shmem::Fabric::HostCall call;
+  call.name = "nvshmem_barrier_all";
+  call.pe = pe;
+  call.agent = machine_->memory().order().host(pe, thread.index);
+  call.site = host_site(pe, thread, "call");
+  call.token = thread.pending.token;
   const vgpu::CallOutcome outcome = fabric_->host_call(call);
   thread.pending.token = call.token;
   if (outcome != vgpu::CallOutcome::kDone) {
@@ -55,8 +59,13 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
   if (!pes_[static_cast<std::size_t>(pe)]->shmem_ready) return Answer::malformed();
   try {
     if (!on_stream) {
-      shmem::Fabric::HostCall call{
-          name, pe, std::move(arguments), host_site(pe, thread, "call"), pending.token, 0, {}};
+      shmem::Fabric::HostCall call;
+      call.name = name;
+      call.pe = pe;
+      call.arguments = std::move(arguments);
+      call.agent = machine_->memory().order().host(pe, thread.index);
+      call.site = host_site(pe, thread, "call");
+      call.token = pending.token;
       const vgpu::CallOutcome outcome = fabric_->host_call(call);
       pending.token = call.token;
       if (outcome != vgpu::CallOutcome::kDone) {
@@ -73,7 +82,13 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
       }
       Op op = make_op(pe, thread, name);
       pending.bytes = std::make_shared<std::vector<std::uint8_t>>(sizeof(std::uint64_t));
-      const shmem::Fabric::HostCall first{name, pe, std::move(arguments), op.site, 0, 0, {}};
+      shmem::Fabric::HostCall first;
+      first.name = name;
+      first.pe = pe;
+      first.arguments = std::move(arguments);
+      first.agent = machine_->memory().order().stream(pe, 0);
+      first.on_stream = true;
+      first.site = op.site;
       op.attempt = [this, call = first, bytes = pending.bytes](Op& self) mutable {
         call.site.call = self.call;
         vgpu::CallOutcome outcome = vgpu::CallOutcome::kFault;

@@ -1,6 +1,8 @@
 // The start and the end of a job.
 #include "runtime/node/node.hpp"
 
+#include "shmem/fabric_rules.hpp"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,19 +47,24 @@ Status Node::prepare() {
     return usage_error("a virtual node has 1 to " + std::to_string(vgpu::kMaxPes) + " PEs, not " +
                        std::to_string(spec_.world));
   }
-  if (spec_.fabric != "nvlink" && spec_.fabric != "rdma") {
-    return usage_error("unknown fabric '" + spec_.fabric + "'", "nvlink or rdma");
-  }
+  const Result<const shmem::FabricRules*> rules = shmem::find_fabric(spec_.fabric);
+  if (!rules.ok()) return rules.error();
   const Result<vgpu::Policy> policy = vgpu::parse_policy(spec_.policy);
   if (!policy.ok()) return policy.error();
-  const bool reachable = spec_.fabric == "nvlink";
-  fabric_ = std::make_unique<shmem::Fabric>(shmem::FabricConfig{spec_.world, reachable});
+  shmem::FabricConfig fabric;
+  fabric.n_pes = spec_.world;
+  fabric.fabric = spec_.fabric;
+  fabric.timing = *policy == vgpu::Policy::kLazyDelivery    ? shmem::Timing::kLazy
+                  : *policy == vgpu::Policy::kEagerDelivery ? shmem::Timing::kEager
+                                                            : shmem::Timing::kMixed;
+  fabric.seed = (spec_.seed * 0x9e3779b97f4a7c15ULL + spec_.policy_seed) ^ 0x6661627269630000ULL;
+  fabric_ = std::make_unique<shmem::Fabric>(fabric);
   vgpu::MachineConfig config;
   config.n_pes = spec_.world;
   // One generator decides memory layout and schedule; a job names them apart.
   config.seed = spec_.seed * 0x9e3779b97f4a7c15ULL + spec_.policy_seed;
   config.policy = *policy;
-  config.peers_reachable = reachable;
+  config.peers_reachable = (*rules)->peers_reachable;
   Result<std::unique_ptr<vgpu::Machine>> machine = vgpu::Machine::create(config, fabric_.get());
   if (!machine.ok()) return machine.error();
   machine_ = std::move(*machine);

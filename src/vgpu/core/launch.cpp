@@ -278,6 +278,7 @@ void Machine::State::end_block(CoreBlock& block) {
   SmUse& sm = pe.sms[block.sm];
   const BlockNeeds& needed = grid.needs;
   memory->order().end_block(block);
+  if (calls != nullptr) calls->block_finished(block);
   --sm.blocks;
   if (sm.blocks == 0) --pe.sms_in_use;
   sm.threads -= needed.warps * kWarpSize;

@@ -8,13 +8,28 @@
 
 namespace echolo::vgpu {
 
-std::string_view name_of(Policy policy) { return policy == Policy::kFair ? "fair" : "random"; }
+namespace {
+constexpr std::array<std::pair<Policy, const char*>, 4> kPolicies = {
+    {{Policy::kFair, "fair"},
+     {Policy::kRandom, "random"},
+     {Policy::kLazyDelivery, "lazy-delivery"},
+     {Policy::kEagerDelivery, "eager-delivery"}}};
+}  // namespace
+
+std::string_view name_of(Policy policy) {
+  for (const auto& [known, name] : kPolicies) {
+    if (known == policy) return name;
+  }
+  return "fair";
+}
 
 Result<Policy> parse_policy(std::string_view name) {
-  if (name == "fair") return Policy::kFair;
-  if (name == "random") return Policy::kRandom;
-  const std::array<std::string, 2> known = {"fair", "random"};
-  return usage_error("no scheduling policy '" + std::string(name) + "'", did_you_mean(name, known));
+  std::vector<std::string> names;
+  for (const auto& [policy, known] : kPolicies) {
+    if (known == name) return policy;
+    names.emplace_back(known);
+  }
+  return usage_error("no scheduling policy '" + std::string(name) + "'", did_you_mean(name, names));
 }
 
 Machine::Machine() = default;

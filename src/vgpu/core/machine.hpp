@@ -17,7 +17,12 @@
 
 namespace echolo::vgpu {
 
-enum class Policy : std::uint8_t { kFair, kRandom };
+enum class Policy : std::uint8_t {
+  kFair,
+  kRandom,
+  kLazyDelivery,   // as fair; operations on their way are done as late as allowed
+  kEagerDelivery,  // as fair; operations are done as soon as they are issued
+};
 std::string_view name_of(Policy policy);
 Result<Policy> parse_policy(std::string_view name);
 

@@ -178,6 +178,7 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
   const std::uint64_t started = executed;
   grid_ended = false;
   bool retried = false;
+  bool delivered = false;
   while (executed - started < budget) {
     if (ready.empty()) {
       round_left = 0;
@@ -188,10 +189,17 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
         retried = true;
         wake_parked(true);
       }
+      if (ready.empty() && calls != nullptr && calls->deliver(executed, true)) {
+        if (findings.has_fatal()) return Progress::kFaulted;
+        delivered = true;
+        retried = false;
+        continue;
+      }
       if (ready.empty()) {
         bool idle = true;
         for (const PeState& pe : pes) idle = idle && pe.grids.empty();
-        if (idle) return executed == started ? Progress::kIdle : Progress::kRan;
+        if (idle) return executed == started && !delivered ? Progress::kIdle : Progress::kRan;
+        if (delivered && sleepers.empty()) return Progress::kRan;
         return sleepers.empty() ? Progress::kStuck : Progress::kAsleep;
       }
     }
@@ -224,11 +232,16 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
     } else if (runs(warp)) {
       make_ready(warp);
     }
+    if (calls != nullptr && calls->pending() != 0) calls->deliver(executed, false);
+    if (findings.has_fatal()) return Progress::kFaulted;
     if (memory->changes() != seen_changes) {
       seen_changes = memory->changes();
       retried = false;
     }
-    if (goes_in_circles()) return Progress::kLivelock;
+    if (goes_in_circles()) {
+      if (calls == nullptr || !calls->deliver(executed, true)) return Progress::kLivelock;
+      executed_at_news = executed;
+    }
     // Looking at all who wait costs about as much as executing a few instructions for each.
     if (!parked.empty() && executed - last_scan > parked.size() * 4 + 64) wake_parked(false);
   }

@@ -129,6 +129,17 @@ class Memory {
   bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t n,
             const Accessor& who);  // carries the written marks along
   bool fill(std::uint64_t address, std::uint8_t value, std::uint64_t n, const Accessor& who);
+  // Would such an access be in bounds and allowed? Touches nothing; false after the same finding.
+  bool admits(std::uint64_t address, std::uint64_t n, bool write, const Accessor& who);
+  // Bytes on their way, with their written marks.
+  struct Packet {
+    std::vector<std::uint8_t> bytes;
+    std::vector<bool> written;  // empty: all
+  };
+  // read() to the end of a packet; write() of `n` of its bytes from `from` on.
+  bool pack(std::uint64_t address, std::uint64_t n, Packet* packet, const Accessor& who);
+  bool unpack(std::uint64_t address, const Packet& packet, std::uint64_t from, std::uint64_t n,
+              const Accessor& who);
   // Marks bytes as never written again and poisons them.
   void poison(std::uint64_t address, std::uint64_t n);
   // Atomic read-modify-write of 1, 2, 4 or 8 bytes for remote atomics; `update` maps old to new.

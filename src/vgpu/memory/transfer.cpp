@@ -118,6 +118,12 @@ void remember(WriterTable& writers, std::uint64_t address, std::uint64_t n, cons
 
 }  // namespace
 
+bool Memory::admits(std::uint64_t address, std::uint64_t n, bool write, const Accessor& who) {
+  State& s = *state_;
+  return n == 0 || checked(*this, s.table, s.config, *s.findings, address, n, write ? "writes" : "reads",
+                           who) != nullptr;
+}
+
 bool Memory::read(std::uint64_t address, void* to, std::uint64_t n, const Accessor& who) {
   if (n == 0) return true;
   State& s = *state_;

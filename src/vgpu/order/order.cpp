@@ -91,6 +91,26 @@ AgentId Order::spawn(AgentId parent, AgentKind kind, int pe, std::string_view wh
   return id;
 }
 
+AgentId Order::spawn_carrying(AgentId parent, AgentKind kind, int pe, std::string_view what) {
+  State& s = *state_;
+  if (!State::is_thread(parent)) return spawn(parent, kind, pe, what);
+  DataPtr known;
+  if (const WarpOrder* warp = s.live_warps[State::warp_of(parent)]; warp != nullptr) {
+    const int lane = State::lane_of(parent);
+    known = warp->of(lane).foreign;
+    for (const FenceMark& mark : warp->fences) {
+      if ((mark.mask >> static_cast<unsigned>(lane) & 1U) == 0 || mark.scope != ptx::Scope::kSys) continue;
+      known = s.merged(known, s.snapshot(*warp, mark.known, lane, mark.bound));
+    }
+  }
+  const AgentId id = s.add_agent(kind, pe);
+  State::Agent& agent = s.agent(id);
+  agent.known = std::move(known);
+  agent.parent = parent;
+  agent.what = what;
+  return id;
+}
+
 void Order::retire(AgentId agent) {
   if (agent.value != 0 && !State::is_thread(agent)) state_->agent(agent).retired = true;
 }
@@ -137,6 +157,15 @@ Clock Order::release(AgentId id) {
   mine.agents.push_back({id.value, ++agent.clock});
   agent.known = s.merged(agent.known, std::make_shared<const Data>(std::move(mine)));
   out.data_ = agent.known;
+  return out;
+}
+
+Clock Order::own(AgentId id) {
+  Clock out;
+  if (id.value == 0 || State::is_thread(id)) return out;
+  Data mine;
+  mine.agents.push_back({id.value, ++state_->agent(id).clock});
+  out.data_ = std::make_shared<const Data>(std::move(mine));
   return out;
 }
 

@@ -73,12 +73,18 @@ class Order {
   // The same without a site: for operations that are too many to describe each (its findings name the
   // parent).
   AgentId spawn(AgentId parent, AgentKind kind, int pe, std::string_view what);
+  // An operation that need not wait for its issuer's own stores, as a signal: it knows what `parent` was told
+  // by others, and of the accesses of `parent` and its block those before `parent`'s last fence at system
+  // scope. Hosts and streams fence all that they do.
+  AgentId spawn_carrying(AgentId parent, AgentKind kind, int pe, std::string_view what);
   // It will access nothing any more; whoever has not acquired it by now races with what it did.
   void retire(AgentId agent);
 
   // ---- clocks ----
   // Everything that `agent` did and knew up to now; what it does next is not in it.
   Clock release(AgentId agent);
+  // What `agent`, no thread, did itself up to now, and nothing that it knew.
+  Clock own(AgentId agent);
   // From now on everything in `clock` happened before what `agent` does.
   void acquire(AgentId agent, const Clock& clock);
   // The same for several lanes of a warp at once.
