@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   echolo::cli::add_sanitize(app, session);
   echolo::cli::add_optimize(app, session);
   echolo::cli::add_runs(app, session);
+  echolo::cli::add_litmus(app, session);
   echolo::cli::add_doctor(app, session);
   echolo::cli::add_later(app, session);
   try {

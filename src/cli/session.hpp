@@ -60,6 +60,7 @@ void add_sanitize(CLI::App& app, Session& session);
 void add_optimize(CLI::App& app, Session& session);
 void add_runs(CLI::App& app, Session& session);
 void add_doctor(CLI::App& app, Session& session);
+void add_litmus(CLI::App& app, Session& session);
 void add_later(CLI::App& app, Session& session);
 
 }  // namespace echolo::cli
