@@ -144,6 +144,19 @@ TEST(Runtime, TheSandboxHoldsAPeIn) {
   EXPECT_NE(result->pes[0].output.find("fork refused"), std::string::npos) << result->pes[0].output;
 }
 
+// What a PE owes its end for counts from when it left, not from its start: jobs may take longer than that.
+TEST(Runtime, APeThatTakesItsTimeToEndIsNotLost) {
+  ECHOLO_NEED_NVCC();
+  const Result<std::string> program = compiled("faults.cu");
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  JobSpec spec = program_job(*program, 2, {"slow_to_end"});
+  spec.host_timeout = std::chrono::seconds(2);
+  const Result<JobResult> result = run_job(spec);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->status, "correct") << render_all(*result);
+  EXPECT_GT(result->seconds, 2.0);
+}
+
 TEST(Runtime, TheJobsTimeLimitHolds) {
   ECHOLO_NEED_NVCC();
   const Result<std::string> program = compiled("faults.cu");

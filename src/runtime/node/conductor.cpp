@@ -260,6 +260,7 @@ bool Node::read_all_ready(int timeout_ms) {
       const ReadState state = it->second->in_call ? ReadState::kClosed : read_request(*it->second);
       if (state == ReadState::kClosed) {
         process.ending = process.ending || it->second->is_main;
+        process.thread_left = Clock::now();
         process.threads.erase(it);
         continue;
       }

@@ -93,6 +93,7 @@ struct PeProcess {
   std::map<int, std::unique_ptr<HostThread>> threads;
   int next_thread = 0;
   std::chrono::steady_clock::time_point started{};
+  std::chrono::steady_clock::time_point thread_left{};  // when the last of its threads to go away did so
 
   std::chrono::steady_clock::time_point watched_since{};  // what watched_from was taken for
   std::chrono::milliseconds watched_from{0};              // processor time used by then

@@ -24,9 +24,10 @@ constexpr int kPatience = 4;
 
 }  // namespace
 
-// Since when the PE owes us a call; `*owes` is false where every thread of it waits for a reply.
+// Since when the PE owes us a call, or its end where no thread of it is left; `*owes` is false where every
+// thread of it waits for a reply.
 Clock::time_point Node::owes_since(const PeProcess& process, bool* owes) const {
-  Clock::time_point since = process.started;
+  Clock::time_point since = std::max(process.started, process.thread_left);
   *owes = process.threads.empty();
   for (const auto& [index, thread] : process.threads) {
     since = std::max(since, thread->running_since);
@@ -115,6 +116,9 @@ bool Node::check_limits() {
   }
   for (auto& pe : pes_) {
     PeProcess& process = pe->process;
+    if (process.ended || !lost(process, now)) continue;
+    // It may sleep because it has asked since we last looked: what it has sent is there now.
+    if (!read_all_ready(0) || stopped_) return false;
     if (process.ended || !lost(process, now)) continue;
     // Asks the process where it is; its handler answers with a note, unless it is beyond that.
     if (!process.asked_where && process.process > 0) {

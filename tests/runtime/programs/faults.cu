@@ -76,6 +76,13 @@ int main(int argc, char** argv) {
       std::printf("write %s\n", file == nullptr ? "refused" : "made");
       std::printf("parent %s\n", kill(getppid(), 0) != 0 || getppid() <= 1 ? "hidden" : "seen");
     }
+    if (name == "slow_to_end") {
+      std::size_t n_free = 0, n_all = 0;
+      for (int i = 0; i < 50; ++i) {
+        usleep(50'000);
+        cudaMemGetInfo(&n_free, &n_all);
+      }
+    }
     if (name != "no_free") cudaFree(p);
   }
   if (name == "early_finalize" && culprit) nvshmem_finalize();
@@ -86,5 +93,15 @@ int main(int argc, char** argv) {
   }
   nvshmem_finalize();
   std::printf("PE %d ends\n", me);
+  if (name == "slow_to_end" && culprit) {
+    // Its connections are gone for a while before it is.
+    for (int fd = 3; fd < 64; ++fd) {
+      int type = 0;
+      socklen_t size = sizeof type;
+      if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM) close(fd);
+    }
+    usleep(300'000);
+    _exit(0);
+  }
   return 0;
 }
