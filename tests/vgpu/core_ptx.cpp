@@ -163,7 +163,8 @@ struct Refusal {
 
 TEST(CorePtx, RefusedAtLoad) {
   const Refusal cases[] = {
-      {"cluster barrier", "barrier.cluster.arrive;\nret;", "barrier.cluster"},
+      {"a tensor map changed on the device", "tensormap.replace.tile.rank.global.b1024.b32 [8], 2;\nret;",
+       "tensormap.replace"},
       {"texture", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];\nret;", "tex"},
       {"undefined function", "call.uni nowhere, ();\nret;", "nowhere"},
   };

@@ -164,13 +164,14 @@ TEST(MemoryAtomics, FailingCompareAndSwapChangesNothing) {
 
 TEST(MemoryAtomics, RefusalsNameTheForm) {
   MemoryHarness h(1);
-  EXPECT_EQ(h.refusal("tex.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5,%r6}];"),
-            "tex.2d.v4.f32.f32: the virtual node does not execute this instruction");
+  EXPECT_EQ(h.refusal("tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5,%r6}];"),
+            "tld4.r.2d.v4.f32.f32: the virtual node does not execute this instruction");
   EXPECT_EQ(
       h.refusal(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];"),
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes: the virtual node does not execute "
-      "bulk copies");
+          "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, "
+          "{%r2, %r3, %r4}], [%r5], {%h1};"),
+      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes: only tile mode is "
+      "executed by the virtual node");
 }
 
 }  // namespace

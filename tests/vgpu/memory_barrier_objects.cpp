@@ -1,5 +1,6 @@
 // mbarrier objects.
 #include "memory_harness.hpp"
+#include "vgpu/memory/async.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -58,10 +59,15 @@ TEST(MemoryBarrierObjects, DroppedArrivalsLowerTheNextPhase) {
       "mbarrier.init.shared::cta.b64 [%r1], 2;\nmbarrier.arrive_drop.shared::cta.b64 _, [%r1];\n"
       "mbarrier.arrive.shared::cta.b64 _, [%r1];\nmbarrier.arrive.shared::cta.b64 %rd1, [%r1];\n"
       "mbarrier.test_wait.shared::cta.b64 %p1, [%r1], %rd1;\ncp.async.mbarrier.arrive.noinc.shared::cta.b64 "
-      "[%r1];\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;\nmbarrier.inval.shared::cta.b64 [%r1];");
+      "[%r1];\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;");
   ASSERT_EQ(h.execute(1), MemOutcome::kDone) << render(h.log.all()[0], {});
   EXPECT_EQ(*h.reg<std::uint32_t>("%p1"), 1U);
+  EXPECT_EQ(*h.reg<std::uint32_t>("%p2"), 0U);  // the copies have yet to arrive
+  ASSERT_FALSE(h.memory->async().empty());
+  ASSERT_TRUE(h.memory->async().deliver_next());
+  h.assemble(
+      "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;\nmbarrier.inval.shared::cta.b64 [%r1];");
+  ASSERT_EQ(h.execute(1), MemOutcome::kDone);
   EXPECT_EQ(*h.reg<std::uint32_t>("%p2"), 1U);
 }
 

@@ -95,7 +95,7 @@ TEST(MemoryAsyncCopy, CopiesAndFillsWithZeros) {
 
 TEST(MemoryAsyncCopy, AZeroSizeNeverTouchesTheSource) {
   MemoryHarness h;
-  h.assemble("cp.async.cg.shared.global [%r1], [%rd1], 16, %r2;");
+  h.assemble("cp.async.cg.shared.global [%r1], [%rd1], 16, %r2;\ncp.async.wait_all;");
   h.set<std::uint32_t>("%r1", 0, 16);
   h.set<std::uint64_t>("%rd1", 0);
   ASSERT_EQ(h.execute(), MemOutcome::kDone);

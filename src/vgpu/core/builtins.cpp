@@ -1,4 +1,5 @@
-// printf and assert of device code (CUDA C++ Programming Guide, "Formatted Output", "Assertion").
+// printf, assert, malloc and free of device code (CUDA C++ Programming Guide, "Formatted Output",
+// "Assertion", "Dynamic Global Memory Allocation and Operations").
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -231,6 +232,26 @@ bool format_message(LaneReader& reader, std::uint64_t format_address, std::uint6
   return true;
 }
 
+void set_result(CoreWarp& warp, std::uint32_t at, int lane, const void* value, std::size_t n) {
+  std::memcpy(warp.lane_local(lane) + at, value, n);
+  for (std::size_t i = static_cast<std::size_t>(lane) * warp.local_bytes + at, end = i + n; i < end; ++i) {
+    warp.local_written[i / 8] = static_cast<std::uint8_t>(warp.local_written[i / 8] | 1U << (i % 8));
+  }
+}
+
+// The address, or 0 where no memory is left.
+std::uint64_t device_malloc(Memory& memory, const CoreWarp& warp, const Inst& inst, int lane,
+                            std::uint64_t bytes) {
+  constexpr std::uint64_t kAlignment = 16;
+  if (bytes == 0) return 0;
+  const Site site = make_site(warp, lane, inst, "allocation");
+  const std::string where =
+      site.where.line > 0 ? site.where.file + ":" + std::to_string(site.where.line) : std::string();
+  const Result<std::uint64_t> address = memory.allocate(
+      warp.block->grid->pe, bytes, kAlignment, AllocationKind::kDevice, "", "malloc() of a kernel", where);
+  return address.ok() ? *address : 0;
+}
+
 std::string place(const Dim3& at) {
   return "[" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + "]";
 }
@@ -257,13 +278,27 @@ bool Machine::State::builtin(CoreWarp& warp, const Inst& inst, const CallSite& s
       if (!format_message(reader, argument(lane, 0), argument(lane, 1), text, n_converted)) return false;
       if (sink) sink(pe, text);
       if (!site.results.empty()) {
-        const std::uint32_t at = group.frame->local_base + site.results[0].at;
-        std::memcpy(warp.lane_local(lane) + at, &n_converted, sizeof n_converted);
-        for (std::size_t i = static_cast<std::size_t>(lane) * warp.local_bytes + at, end = i + 4; i < end;
-             ++i) {
-          warp.local_written[i / 8] = static_cast<std::uint8_t>(warp.local_written[i / 8] | 1U << (i % 8));
-        }
+        set_result(warp, group.frame->local_base + site.results[0].at, lane, &n_converted,
+                   sizeof n_converted);
       }
+      continue;
+    }
+    if (site.builtin == Builtin::kMalloc) {
+      const std::uint64_t address = device_malloc(*memory, warp, inst, lane, argument(lane, 0));
+      if (!site.results.empty())
+        set_result(warp, group.frame->local_base + site.results[0].at, lane, &address, sizeof address);
+      continue;
+    }
+    if (site.builtin == Builtin::kFree) {
+      const std::uint64_t address = argument(lane, 0);
+      const Allocation* const found = address == 0 ? nullptr : memory->find(address);
+      if (address == 0) continue;
+      if (found == nullptr || found->base != address || found->maker != "malloc() of a kernel") {
+        trap(warp, inst, 1U << static_cast<unsigned>(lane),
+             "free() is given a pointer that malloc() of a kernel did not return, or that is freed already");
+        return false;
+      }
+      static_cast<void>(memory->release(address).ok());  // it is the start of a live allocation
       continue;
     }
     std::string condition;

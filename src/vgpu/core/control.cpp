@@ -3,6 +3,7 @@
 
 #include "vgpu/core/engine.hpp"
 #include "vgpu/core/sites.hpp"
+#include "vgpu/memory/async.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -131,6 +132,10 @@ bool Machine::State::control(CoreWarp& warp, const Inst& inst, std::uint32_t mas
       return barrier(warp, inst, mask);
     case Control::kWarpSync:
       return warp_sync(warp, inst, mask);
+    case Control::kClusterArrive:
+      return cluster_arrive(warp, inst, mask);
+    case Control::kClusterWait:
+      return cluster_wait(warp, inst, mask);
     case Control::kNanosleep: {
       const auto* ns = warp.lanes.read<std::uint32_t>(inst.operands[0]);
       const std::uint64_t cycles = to_cycles(ns[std::countr_zero(mask)]);
@@ -152,6 +157,8 @@ void Machine::State::special(CoreWarp& warp, const Inst& inst, std::uint32_t mas
   const CoreGrid& grid = *block.core_grid;
   const Dim3& block_dim = grid.block_dim;
   const Dim3& grid_dim = grid.grid_dim;
+  const ClusterPlace place = memory->async().cluster_of(block);
+  const Dim3 cluster = place.cluster != nullptr ? place.cluster->dim : Dim3{1, 1, 1};
   const auto reg = static_cast<SpecialReg>(inst.aux[0] & 0xffU);
   const std::uint64_t number = inst.aux[0] >> 16U;
   const auto width = static_cast<unsigned>(inst.aux[1]);
@@ -174,22 +181,16 @@ void Machine::State::special(CoreWarp& warp, const Inst& inst, std::uint32_t mas
       return set(block_dim.y);
     case SpecialReg::kNtidZ:
       return set(block_dim.z);
-    case SpecialReg::kClusteridX:
     case SpecialReg::kCtaidX:
       return set(block.index.x);
-    case SpecialReg::kClusteridY:
     case SpecialReg::kCtaidY:
       return set(block.index.y);
-    case SpecialReg::kClusteridZ:
     case SpecialReg::kCtaidZ:
       return set(block.index.z);
-    case SpecialReg::kNclusteridX:
     case SpecialReg::kNctaidX:
       return set(grid_dim.x);
-    case SpecialReg::kNclusteridY:
     case SpecialReg::kNctaidY:
       return set(grid_dim.y);
-    case SpecialReg::kNclusteridZ:
     case SpecialReg::kNctaidZ:
       return set(grid_dim.z);
     case SpecialReg::kLaneid:
@@ -205,17 +206,35 @@ void Machine::State::special(CoreWarp& warp, const Inst& inst, std::uint32_t mas
     case SpecialReg::kGridid:
       return set(grid.launch_id);
     case SpecialReg::kIsExplicitCluster:
-      return set(0);
+      return set(place.cluster != nullptr ? 1 : 0);
+    case SpecialReg::kClusteridX:
+      return set(block.index.x / cluster.x);
+    case SpecialReg::kClusteridY:
+      return set(block.index.y / cluster.y);
+    case SpecialReg::kClusteridZ:
+      return set(block.index.z / cluster.z);
+    case SpecialReg::kNclusteridX:
+      return set(grid_dim.x / cluster.x);
+    case SpecialReg::kNclusteridY:
+      return set(grid_dim.y / cluster.y);
+    case SpecialReg::kNclusteridZ:
+      return set(grid_dim.z / cluster.z);
     case SpecialReg::kClusterCtaidX:
+      return set(block.index.x % cluster.x);
     case SpecialReg::kClusterCtaidY:
+      return set(block.index.y % cluster.y);
     case SpecialReg::kClusterCtaidZ:
+      return set(block.index.z % cluster.z);
     case SpecialReg::kClusterCtarank:
-      return set(0);
+      return set(place.rank);
     case SpecialReg::kClusterNctaidX:
+      return set(cluster.x);
     case SpecialReg::kClusterNctaidY:
+      return set(cluster.y);
     case SpecialReg::kClusterNctaidZ:
+      return set(cluster.z);
     case SpecialReg::kClusterNctarank:
-      return set(1);
+      return set(cluster.count());
     case SpecialReg::kLanemaskEq:
       return set_each([](int lane) { return 1ULL << static_cast<unsigned>(lane); });
     case SpecialReg::kLanemaskLe:

@@ -16,6 +16,15 @@ bool has_modifier(const ptx::Instruction& instruction, std::string_view name) {
          instruction.modifiers.end();
 }
 
+// Functions that the driver gives every kernel.
+Builtin find_builtin(std::string_view name) {
+  if (name == "vprintf") return Builtin::kVprintf;
+  if (name == "__assertfail") return Builtin::kAssertfail;
+  if (name == "malloc") return Builtin::kMalloc;
+  if (name == "free") return Builtin::kFree;
+  return Builtin::kNone;
+}
+
 class FunctionDecoder {
  public:
   FunctionDecoder(const ptx::Module& module, const DeviceCallTable* calls, PoolBuilder& pool,
@@ -341,7 +350,12 @@ class FunctionDecoder {
       if (operands.size() != 1) return refuse(instruction, "this barrier");
       return control(instruction, Control::kWarpSync, {{operands[0], 32U}}, 0);
     }
-    if (has_modifier(instruction, "cluster")) return refuse(instruction, "barrier.cluster");
+    if (has_modifier(instruction, "cluster")) {
+      const bool arrives = instruction.sub_op == ptx::SubOp::kArrive;
+      const std::uint64_t releases = arrives && instruction.order != ptx::Order::kRelaxed ? 2 : 0;
+      return control(instruction, arrives ? Control::kClusterArrive : Control::kClusterWait, {}, 0,
+                     (instruction.aligned ? 1U : 0U) | releases);
+    }
     BarrierForm form;
     form.aligned = instruction.op == Opcode::kBar || instruction.aligned;
     std::vector<std::pair<Operand, unsigned>> in;
@@ -403,8 +417,8 @@ class FunctionDecoder {
       } else if (const DeviceCall* device = calls_ != nullptr ? calls_->find(target.name) : nullptr) {
         site.device = device;
         op = Control::kCallDevice;
-      } else if (target.name == "vprintf" || target.name == "__assertfail") {
-        site.builtin = target.name == "vprintf" ? Builtin::kVprintf : Builtin::kAssertfail;
+      } else if (const Builtin builtin = find_builtin(target.name); builtin != Builtin::kNone) {
+        site.builtin = builtin;
         op = Control::kCallBuiltin;
       } else {
         return undefined(instruction, target.name);
@@ -449,10 +463,6 @@ class FunctionDecoder {
   }
 
   Error undefined(const ptx::Instruction& instruction, const std::string& name) const {
-    if (name == "malloc" || name == "free") {
-      return error_at(module_, instruction, "device-side " + name + "() is not executed by the virtual node",
-                      "allocate from the host (cudaMalloc, nvshmem_malloc) and pass the pointer");
-    }
     std::string hint;
     if (calls_ != nullptr) {
       const std::vector<std::string> names = calls_->names();

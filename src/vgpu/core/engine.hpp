@@ -4,6 +4,7 @@
 //   execute.cpp    the inner loop           groups.cpp     divergence and reconvergence
 //   control.cpp    control instructions     barriers.cpp   barriers of a block
 //   calls.cpp      calls and frames         device_calls.cpp, builtins.cpp
+//   cluster.cpp    clusters and their barrier
 //   spin.cpp       loops that repeat        explain*.cpp   findings about waiting
 //
 // Virtual time. A round gives every warp that can run one turn. It lasts as many cycles as its longest turn
@@ -102,7 +103,8 @@ struct Machine::State {
   int blocks_per_sm(const BlockNeeds& block) const;
   Result<LaunchId> launch(const LaunchRequest& request);
   void fill_sms(int pe);
-  void start_block(CoreGrid& grid, std::uint32_t sm);
+  bool place_cluster(const PeState& pe, const CoreGrid& grid, std::vector<std::uint32_t>& sms_of) const;
+  void start_block(CoreGrid& grid, std::uint32_t sm, const std::shared_ptr<CoreCluster>& cluster);
   void end_block(CoreBlock& block);
   void end_grid(CoreGrid& grid);
 
@@ -150,6 +152,13 @@ struct Machine::State {
   void check_barriers(CoreBlock& block);
   bool complete(const CoreBlock& block, const BarrierState& state) const;
   void release(CoreBlock& block, int number);
+
+  // cluster.cpp
+  Result<Dim3> cluster_of(const LaunchRequest& request, const KernelImage& image) const;
+  bool cluster_arrive(CoreWarp& warp, const Inst& inst, std::uint32_t mask);
+  bool cluster_wait(CoreWarp& warp, const Inst& inst, std::uint32_t mask);
+  void check_cluster(CoreCluster& cluster);
+  void leave_cluster_barrier(CoreWarp& warp, std::uint32_t lanes);  // lanes that exit
 
   // calls.cpp
   Activation* new_frame(CoreWarp& warp, const KernelImage& image);

@@ -11,6 +11,12 @@ namespace {
 
 using ptx::Opcode;
 
+// The destination of mbarrier.test_wait and try_wait is the condition itself.
+bool waits_for_phase(const ptx::Instruction& instruction) {
+  return instruction.op == Opcode::kMbarrier && (instruction.sub_op == ptx::SubOp::kTestWait ||
+                                                 instruction.sub_op == ptx::SubOp::kTryWait);
+}
+
 struct Loop {
   const ptx::Function* function;
   std::size_t first, last;  // instructions, both included
@@ -39,7 +45,8 @@ std::optional<std::size_t> definition(const Loop& loop, std::int32_t reg, std::s
 }
 
 bool is_load(const ptx::Instruction& instruction) {
-  return instruction.op == Opcode::kLd || instruction.op == Opcode::kAtom || instruction.op == Opcode::kLdu;
+  return instruction.op == Opcode::kLd || instruction.op == Opcode::kAtom ||
+         instruction.op == Opcode::kLdu || waits_for_phase(instruction);
 }
 
 // Follows copies and conversions back to a load; `exact` turns false where something else was computed on the
@@ -150,6 +157,10 @@ std::optional<SpinCondition> spin_condition(const Group& group) {
     const auto set = definition(loop, exit.guard, at);
     if (!set) return false;
     const ptx::Instruction& compare = function.body[*set];
+    if (waits_for_phase(compare)) {
+      best.load = &image.code[image.first_inst[*set + 1] - 1];
+      return true;
+    }
     for (std::size_t i = 1; i < compare.operands.size(); ++i) {
       if (compare.operands[i].kind != ptx::OperandKind::kRegister) continue;
       bool exact = compare.op == Opcode::kSetp && compare.bool_op == ptx::BoolOp::kNone &&

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "vgpu/core/explain.hpp"
 #include "vgpu/core/sites.hpp"
+#include "vgpu/memory/barrier_object.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -87,6 +88,16 @@ Waiter describe_group(const Memory& memory, CoreWarp& warp, const Group& group) 
     case GroupState::kConverge:
       waiter.waits_for = "the other lanes of its warp";
       break;
+    case GroupState::kCluster: {
+      std::uint32_t live = 0;
+      for (const Block* block : warp.core_block->core_cluster->blocks) {
+        if (block != nullptr) live += static_cast<const CoreBlock*>(block)->live_threads;
+      }
+      waiter.waits_for = "the cluster's other threads; " +
+                         std::to_string(warp.core_block->core_cluster->arrived) + " of " +
+                         std::to_string(live) + " threads have arrived";
+      break;
+    }
     case GroupState::kBlockCall:
       waiter.waits_for = "the block's other threads to make the same call";
       break;
@@ -142,6 +153,11 @@ Waiter describe_group(const Memory& memory, CoreWarp& warp, const Group& group) 
         waiter.address = operand.shared ? 0 : operand.address;
         word = operand.shared ? describe_shared_word(warp, static_cast<std::uint32_t>(operand.address), bytes)
                               : describe_word(memory, operand.address, bytes);
+      }
+      if (waiter.inst->source->op == ptx::Opcode::kMbarrier) {
+        const BarrierObject object = BarrierObject::unpack(read_value(host, bytes));
+        waiter.waits_for = "a phase of the mbarrier " + word + " to end; " + object.missing();
+        break;
       }
       waiter.waits_for =
           condition->comparison.empty() ? "a change of " + word : word + " " + condition->comparison;

@@ -310,6 +310,7 @@ void Machine::State::exit_lanes(CoreWarp& warp, std::uint32_t mask) {
   for (Group& group : warp.groups) {
     if (group.state == GroupState::kConverge) group.state = GroupState::kRunnable;
   }
+  leave_cluster_barrier(warp, mask);
   if (warp.live == 0) --warp.core_block->live_warps;
   check_barriers(*warp.core_block);
   check_block_calls(*warp.core_block);

@@ -22,18 +22,20 @@ enum class Control : std::uint32_t {
   kRet,
   kExit,
   kTrap,
-  kCall,          // aux[0]: index into KernelImage::calls; callee known
-  kCallIndirect,  // the same; operand 0 is the function's address
-  kCallDevice,    // a DeviceCall
-  kCallBuiltin,   // vprintf, __assertfail
-  kFence,         // fence, membar: aux[0] the ptx::Scope
-  kBarrier,       // bar / barrier: aux[0] a BarrierForm; operands as make_barrier lays them out
-  kWarpSync,      // bar.warp.sync: operand 0 the member mask
-  kNanosleep,     // operand 0: nanoseconds
-  kElect,         // operands: lane id, predicate, member mask
-  kActivemask,    // operand 0
-  kSpecial,       // operand 0 := special register aux[0]; aux[1]: width in bits
-  kFrameAddress,  // operand 0 := frame base + aux[0]; aux[1]: width in bits
+  kCall,           // aux[0]: index into KernelImage::calls; callee known
+  kCallIndirect,   // the same; operand 0 is the function's address
+  kCallDevice,     // a DeviceCall
+  kCallBuiltin,    // vprintf, __assertfail
+  kFence,          // fence, membar: aux[0] the ptx::Scope
+  kBarrier,        // bar / barrier: aux[0] a BarrierForm; operands as make_barrier lays them out
+  kWarpSync,       // bar.warp.sync: operand 0 the member mask
+  kNanosleep,      // operand 0: nanoseconds
+  kClusterArrive,  // aux[0]: 1 .aligned, 2 .release
+  kClusterWait,    // aux[0]: 1 .aligned
+  kElect,          // operands: lane id, predicate, member mask
+  kActivemask,     // operand 0
+  kSpecial,        // operand 0 := special register aux[0]; aux[1]: width in bits
+  kFrameAddress,   // operand 0 := frame base + aux[0]; aux[1]: width in bits
 };
 
 // aux[0] of Control::kBarrier.
@@ -53,7 +55,7 @@ struct BarrierForm {
   }
 };
 
-enum class Builtin : std::uint8_t { kNone, kVprintf, kAssertfail };
+enum class Builtin : std::uint8_t { kNone, kVprintf, kAssertfail, kMalloc, kFree };
 
 struct ParamPiece {             // one argument or result of a call
   std::uint32_t at = 0;         // in the caller's frame

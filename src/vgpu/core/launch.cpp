@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "vgpu/core/engine.hpp"
+#include "vgpu/memory/async.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -72,6 +73,8 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
   const GpuModel& gpu = config.gpu;
   const std::string name = "kernel '" + request.kernel + "'";
   const std::uint64_t threads = request.block.count();
+  const Result<Dim3> cluster = cluster_of(request, image);
+  if (!cluster.ok()) return cluster.error();
   if (threads == 0 || request.grid.count() == 0) {
     return refused("cudaErrorInvalidConfiguration", name + " is launched with an empty grid or block");
   }
@@ -138,6 +141,7 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
   grid->block_dim = request.block;
   grid->params = request.params;
   grid->cooperative = request.cooperative;
+  grid->cluster_dim = *cluster;
   grid->pe_module = &module;
   grid->program = module.program;
   grid->image = &image;
@@ -173,48 +177,95 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
   return id;
 }
 
-// Blocks go out in order, each to the SM with the fewest blocks that has room; a grid waits until all blocks
-// of the grids before it are out.
+// The SM with the fewest blocks that has room, or -1.
+static int roomy_sm(const std::vector<SmUse>& sms, const GpuModel& gpu, const BlockNeeds& block) {
+  int best = -1;
+  for (int i = 0; i < gpu.sms; ++i) {
+    const SmUse& sm = sms[static_cast<std::size_t>(i)];
+    if (sm.blocks >= gpu.max_blocks_per_sm || sm.threads + block.warps * kWarpSize > gpu.max_threads_per_sm ||
+        sm.warps + block.warps > gpu.max_warps_per_sm ||
+        sm.registers + block.registers > gpu.registers_per_sm ||
+        sm.shared + block.shared > gpu.shared_per_sm) {
+      continue;
+    }
+    if (best < 0 || sm.blocks < sms[static_cast<std::size_t>(best)].blocks) best = i;
+    if (sm.blocks == 0) break;
+  }
+  return best;
+}
+
+static void occupy(SmUse& sm, const BlockNeeds& block) {
+  ++sm.blocks;
+  sm.threads += block.warps * kWarpSize;
+  sm.warps += block.warps;
+  sm.registers += block.registers;
+  sm.shared += block.shared;
+}
+
+// Where the blocks of the grid's next cluster can be resident together; false: not now.
+bool Machine::State::place_cluster(const PeState& pe, const CoreGrid& grid,
+                                   std::vector<std::uint32_t>& sms_of) const {
+  std::vector<SmUse> sms = pe.sms;
+  sms_of.clear();
+  for (std::uint64_t i = 0; i < grid.cluster_dim.count(); ++i) {
+    const int sm = roomy_sm(sms, config.gpu, grid.needs);
+    if (sm < 0) return false;
+    occupy(sms[static_cast<std::size_t>(sm)], grid.needs);
+    sms_of.push_back(static_cast<std::uint32_t>(sm));
+  }
+  return true;
+}
+
+// Blocks go out in order (of a grid with clusters: cluster by cluster), each to the SM with the fewest blocks
+// that has room; a grid waits until all blocks of the grids before it are out.
 void Machine::State::fill_sms(int pe_index) {
   PeState& pe = pes[static_cast<std::size_t>(pe_index)];
-  const GpuModel& gpu = config.gpu;
+  const auto start = [&](CoreGrid& grid, std::uint32_t at, const std::shared_ptr<CoreCluster>& cluster) {
+    SmUse& sm = pe.sms[at];
+    if (sm.blocks == 0) ++pe.sms_in_use;
+    occupy(sm, grid.needs);
+    start_block(grid, at, cluster);
+  };
+  std::vector<std::uint32_t> sms_of;
   for (const auto& grid : pe.grids) {
-    const BlockNeeds& block = grid->needs;
     while (grid->next_block < grid->n_blocks) {
-      int best = -1;
-      for (int i = 0; i < gpu.sms; ++i) {
-        const SmUse& sm = pe.sms[static_cast<std::size_t>(i)];
-        if (sm.blocks >= gpu.max_blocks_per_sm ||
-            sm.threads + block.warps * kWarpSize > gpu.max_threads_per_sm ||
-            sm.warps + block.warps > gpu.max_warps_per_sm ||
-            sm.registers + block.registers > gpu.registers_per_sm ||
-            sm.shared + block.shared > gpu.shared_per_sm) {
-          continue;
-        }
-        if (best < 0 || sm.blocks < pe.sms[static_cast<std::size_t>(best)].blocks) best = i;
-        if (sm.blocks == 0) break;
+      if (grid->cluster_dim.count() == 0) {
+        const int best = roomy_sm(pe.sms, config.gpu, grid->needs);
+        if (best < 0) return;
+        start(*grid, static_cast<std::uint32_t>(best), nullptr);
+        continue;
       }
-      if (best < 0) return;
-      SmUse& sm = pe.sms[static_cast<std::size_t>(best)];
-      if (sm.blocks == 0) ++pe.sms_in_use;
-      ++sm.blocks;
-      sm.threads += block.warps * kWarpSize;
-      sm.warps += block.warps;
-      sm.registers += block.registers;
-      sm.shared += block.shared;
-      start_block(*grid, static_cast<std::uint32_t>(best));
+      if (!place_cluster(pe, *grid, sms_of)) return;
+      const auto cluster = std::make_shared<CoreCluster>();
+      cluster->dim = grid->cluster_dim;
+      for (const std::uint32_t sm : sms_of) start(*grid, sm, cluster);
     }
   }
 }
 
-void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
+void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
+                                 const std::shared_ptr<CoreCluster>& cluster) {
   auto block = std::make_unique<CoreBlock>();
   block->grid = &grid;
   block->core_grid = &grid;
-  block->linear_index = static_cast<std::uint32_t>(grid.next_block++);
   const Dim3& dim = grid.grid_dim;
-  block->index = {block->linear_index % dim.x, block->linear_index / dim.x % dim.y,
-                  block->linear_index / dim.x / dim.y};
+  const auto number = static_cast<std::uint32_t>(grid.next_block++);
+  if (cluster == nullptr) {
+    block->index = {number % dim.x, number / dim.x % dim.y, number / dim.x / dim.y};
+  } else {
+    const Dim3& size = grid.cluster_dim;
+    const auto n = static_cast<std::uint32_t>(size.count());
+    const std::uint32_t across = dim.x / size.x, down = dim.y / size.y;
+    const std::uint32_t which = number / n, rank = number % n;
+    cluster->index = {which % across, which / across % down, which / across / down};
+    block->index = {cluster->index.x * size.x + rank % size.x,
+                    cluster->index.y * size.y + rank / size.x % size.y,
+                    cluster->index.z * size.z + rank / size.x / size.y};
+    block->core_cluster = cluster;
+    memory->async().join(*block, {cluster.get(), rank});
+    cluster->blocks.push_back(block.get());
+  }
+  block->linear_index = (block->index.z * dim.y + block->index.y) * dim.x + block->index.x;
   block->sm = sm;
   block->shared.resize(grid.shared_bytes);
   block->shared_written.resize((grid.shared_bytes + 7U) / 8U);
@@ -248,6 +299,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
     }
     warp->local_changes = warp->effects = warp->time_reads = warp->barriers = warp->stamp = 0;
     warp->repeats_at = ~0ULL;
+    warp->cluster_arrived = 0;
     warp->carry = warp->back_branches = 0;
     warp->rotate = warp->free_run = warp->trace = false;
     warp->tokens.fill(0);
@@ -274,6 +326,12 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm) {
 
 void Machine::State::end_block(CoreBlock& block) {
   CoreGrid& grid = *block.core_grid;
+  AsyncCopies& copies = memory->async();
+  const ClusterPlace place = copies.cluster_of(block);
+  bool good = copies.block_ends(block);
+  for (auto& warp : block.owned) good = good && copies.warp_ends(*warp);
+  if (!good) return;  // a fatal finding stops the machine
+  if (place.cluster != nullptr) place.cluster->blocks[place.rank] = nullptr;
   PeState& pe = pes[static_cast<std::size_t>(grid.pe)];
   SmUse& sm = pe.sms[block.sm];
   const BlockNeeds& needed = grid.needs;

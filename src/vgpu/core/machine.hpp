@@ -67,9 +67,10 @@ struct LaunchRequest {
   std::uint32_t dynamic_shared = 0;
   std::vector<std::uint8_t> params;
   bool cooperative = false;
-  int call = 0;       // of candidate_run
-  std::string where;  // host source line of the launch, where known
-  AgentId on;         // the stream whose order it runs in (vgpu/order); nobody: the PE's stream 0
+  Dim3 cluster{0, 0, 0};  // in blocks; zeros: as the kernel says (__cluster_dims__), else none
+  int call = 0;           // of candidate_run
+  std::string where;      // host source line of the launch, where known
+  AgentId on;             // the stream whose order it runs in (vgpu/order); nobody: the PE's stream 0
 };
 
 class Machine {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vgpu/core/engine.hpp"
+#include "vgpu/memory/async.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -184,6 +185,11 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
       round_left = 0;
       wake_sleepers();
       if (ready.empty()) wake_parked(false);
+      // Copies on their way come to their end however long nobody else does anything.
+      while (ready.empty() && !memory->async().empty()) {
+        if (!memory->async().deliver_next()) return Progress::kFaulted;
+        wake_parked(false);
+      }
       if (ready.empty() && !parked.empty() && !retried) {
         // Whoever implements device calls may have come on without anybody seeing it.
         retried = true;
@@ -210,6 +216,7 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
       round_left = ready.size();
       round_executed = round_longest = 0;
       if (!sleepers.empty() && wake_sleepers()) round_left = ready.size();
+      if (!memory->async().empty() && !memory->async().tick()) return Progress::kFaulted;
     }
     std::uint64_t quantum = kFairQuantum;
     if (config.policy == Policy::kRandom) {
@@ -228,6 +235,7 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
     warp.ready = false;
     if (warp.core_block->live_threads == 0) {
       end_block(*warp.core_block);
+      if (findings.has_fatal()) return Progress::kFaulted;
       if (grid_ended) return Progress::kRan;
     } else if (runs(warp)) {
       make_ready(warp);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vgpu/core/engine.hpp"
+#include "vgpu/memory/cluster.hpp"
 
 namespace echolo::vgpu {
 namespace {
@@ -80,6 +81,9 @@ Operand64 memory_operand(const CoreWarp& warp, const Activation& frame, const pt
   std::size_t index = 0;
   if (source.op == Opcode::kLd || source.op == Opcode::kAtom || source.op == Opcode::kLdu) {
     index = 1;
+  } else if (source.op == Opcode::kMbarrier &&
+             (source.sub_op == ptx::SubOp::kTestWait || source.sub_op == ptx::SubOp::kTryWait)) {
+    index = 1;
   } else if (source.op != Opcode::kSt && source.op != Opcode::kRed) {
     return operand;
   }
@@ -95,6 +99,7 @@ Operand64 memory_operand(const CoreWarp& warp, const Activation& frame, const pt
     const ptx::Variable& variable = grid.module->variable(*frame.image->function, at.variable);
     if (variable.space != ptx::Space::kGlobal && variable.space != ptx::Space::kConst) {
       if (variable.space != ptx::Space::kShared) return operand;
+      space = ptx::Space::kShared;
       bool found = false;
       for (const auto& [key, offset] : grid.shared_layout->offsets) {
         const SharedVariable& shared = grid.program->shared[static_cast<std::size_t>(key)];
@@ -111,15 +116,16 @@ Operand64 memory_operand(const CoreWarp& warp, const Activation& frame, const pt
   operand.bytes = static_cast<std::uint32_t>(ptx::bytes_of(source.type)) * source.vector;
   operand.address = address;
   if (space == ptx::Space::kGeneric && address >= kSharedWindow &&
-      address < kSharedWindow + kSharedWindowBytes) {
+      address < kSharedWindow + kSharedClusterWindowBytes) {
     operand.address = address - kSharedWindow;
     space = ptx::Space::kShared;
   }
   if (space == ptx::Space::kShared || space == ptx::Space::kSharedCluster) {
-    const auto& shared = warp.block->shared;
-    if (operand.address + operand.bytes > shared.size()) return operand;
+    const Block* const owner = shared_owner(*warp.block, operand.address);
+    operand.address &= (1U << kClusterRankShift) - 1U;
+    if (owner == nullptr || operand.address + operand.bytes > owner->shared.size()) return operand;
     operand.shared = true;
-    operand.host = shared.data() + operand.address;
+    operand.host = owner->shared.data() + operand.address;
     operand.known = true;
     return operand;
   }

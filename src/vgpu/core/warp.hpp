@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "vgpu/cluster.hpp"
 #include "vgpu/core/image.hpp"
 #include "vgpu/device_calls.hpp"
 #include "vgpu/exec.hpp"
@@ -40,6 +41,7 @@ enum class GroupState : std::uint8_t {
   kBlockCall,  // for the other threads of the block to come to the same device call, or for it to be done
   kSpin,       // in a loop that repeats exactly until memory changes
   kAsleep,     // nanosleep
+  kCluster,    // barrier.cluster.wait: for the other threads of the cluster
 };
 
 struct Watch {  // a word whose change ends a wait
@@ -99,7 +101,9 @@ struct CoreWarp : Warp {
   std::uint64_t effects =
       0;  // grows with what makes a loop not a mere spin: something printed, a call of the block
   std::uint64_t time_reads = 0;
-  std::uint64_t barriers = 0;  // passed or arrived at
+  std::uint64_t barriers = 0;         // passed or arrived at
+  std::uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster's barrier and have not waited yet
+  std::array<std::uint64_t, kWarpSize> cluster_phase{};  // of them: CoreCluster::phase when they arrived
   // Memory::changes() when a loop with barriers in it was last seen to repeat; see spin.cpp.
   std::uint64_t repeats_at = ~0ULL;
   bool repeats_reading_memory = false;
@@ -139,7 +143,15 @@ struct BlockCall {  // a _block device call being gathered
   bool gathered = false;  // everybody is there and it was tried at least once
 };
 
+// A cluster and its one barrier (PTX ISA, "barrier.cluster").
+struct CoreCluster : Cluster {
+  std::uint64_t phase = 0;    // phases that are complete
+  std::uint32_t arrived = 0;  // live threads that arrived in this phase
+  Clock pending, completed;   // what arrivals released: in this phase, in the last one
+};
+
 struct CoreBlock : Block {
+  std::shared_ptr<CoreCluster> core_cluster;  // null: no clusters
   CoreGrid* core_grid = nullptr;
   std::vector<CoreWarp*> warps;
   std::vector<std::unique_ptr<CoreWarp>> owned;
@@ -165,6 +177,7 @@ struct CoreGrid : Grid {
   std::uint32_t shared_bytes = 0;
   BlockNeeds needs;
   std::uint32_t stack_bytes = 0;  // local memory a thread starts with
+  Dim3 cluster_dim{0, 0, 0};      // in blocks; zeros: no clusters
   std::uint64_t n_blocks = 0, next_block = 0, finished_blocks = 0;
   std::uint64_t workspace = 0;  // grid-sync workspace; 0: not cooperative
   std::string where;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "vgpu/memory/cluster.hpp"
 #include "vgpu/memory/lane_ops.hpp"
 #include "vgpu/memory/state.hpp"
 
@@ -92,13 +93,14 @@ struct Window {
   std::uint64_t lane_stride = 0;  // local memory: lane i's bytes begin at i * lane_stride
   bool read_only = false;
   const char* name = "";
+  const Block* block = nullptr;  // shared memory: whose
 };
 
 std::string window_object(const Warp& warp, const Window& window, int lane) {
   std::string out = human_bytes(window.size) + " of " + window.name;
   if (window.lane_stride != 0) return out + " of " + thread_text(warp, lane);
   if (window.read_only) return out;
-  return out + " of block " + dim_text(warp.block->index);
+  return out + " of block " + dim_text((window.block != nullptr ? window.block : warp.block)->index);
 }
 
 bool misaligned(Warp& warp, const Inst& inst, const Memory::Access& access, const AllocationTable* table) {
@@ -419,6 +421,7 @@ static bool access_mixed(Memory& memory, Warp& warp, const Inst& inst, Memory::A
 
 static ptx::Space window_of(std::uint64_t address) {
   if (address - kSharedWindow < kSharedWindowBytes) return ptx::Space::kShared;
+  if (address - kSharedWindow < kSharedClusterWindowBytes) return ptx::Space::kSharedCluster;
   if (address - kLocalWindow < kLocalWindowBytes) return ptx::Space::kLocal;
   if (address - kParamWindow < kParamWindowBytes) return ptx::Space::kParam;
   return ptx::Space::kGlobal;
@@ -427,6 +430,7 @@ static ptx::Space window_of(std::uint64_t address) {
 static std::uint64_t window_base(ptx::Space space) {
   switch (space) {
     case ptx::Space::kShared:
+    case ptx::Space::kSharedCluster:
       return kSharedWindow;
     case ptx::Space::kLocal:
       return kLocalWindow;
@@ -483,15 +487,19 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
     }
     kernel_param = true;  // only kernel parameters have generic addresses
   }
+  if (space == ptx::Space::kSharedCluster && access.shared_block == nullptr) {
+    return access_cluster(*this, warp, inst, access);
+  }
   switch (space) {
     case ptx::Space::kShared:
     case ptx::Space::kSharedCluster: {
-      Block& block = *warp.block;
+      Block& block = access.shared_block != nullptr ? *access.shared_block : *warp.block;
       Window window;
       window.bytes = block.shared.data();
       window.marks = block.shared_written.data();
       window.size = block.shared.size();
       window.name = "shared memory";
+      window.block = &block;
       return access_window(s.reported, warp, inst, access, window);
     }
     case ptx::Space::kParam:

@@ -1,5 +1,6 @@
 // Instructions about addresses: cvta, isspacep, mapa, getctarank; and hints: createpolicy, prefetch, discard
-// (PTX ISA, "Data Movement and Conversion Instructions"). A block is a cluster of its own: its rank is 0.
+// (PTX ISA, "Data Movement and Conversion Instructions").
+#include "vgpu/memory/cluster.hpp"
 #include "vgpu/memory/plan.hpp"
 
 namespace echolo::vgpu {
@@ -26,8 +27,9 @@ std::uint64_t window_base(Space space) {
 std::uint64_t window_bytes(Space space) {
   switch (space) {
     case Space::kShared:
-    case Space::kSharedCluster:
       return kSharedWindowBytes;
+    case Space::kSharedCluster:
+      return kSharedClusterWindowBytes;
     case Space::kLocal:
       return kLocalWindowBytes;
     default:
@@ -63,17 +65,74 @@ void outside_windows(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   std::uint32_t result = 0;
   for_each_lane(mask, [&](int i) {
     const std::uint64_t a = from[i];
-    const bool window = a - kSharedWindow < kSharedWindowBytes || a - kLocalWindow < kLocalWindowBytes ||
-                        a - kParamWindow < kParamWindowBytes;
+    const bool window = a - kSharedWindow < kSharedClusterWindowBytes ||
+                        a - kLocalWindow < kLocalWindowBytes || a - kParamWindow < kParamWindowBytes;
     if (!window) result |= 1U << static_cast<unsigned>(i);
   });
   *to = (*to & ~mask) | result;
+}
+
+// Constant variables lie among the global ones here.
+MemOutcome in_constant_memory(Warp& warp, const Inst& inst, std::uint32_t mask) {
+  const std::uint64_t* from = warp.lanes.read<std::uint64_t>(inst.operands[1]);
+  std::uint32_t* to = warp.lanes.write<std::uint32_t>(inst.operands[0]);
+  std::uint32_t result = 0;
+  for_each_lane(mask, [&](int i) {
+    const Allocation* const found = warp.block->grid->memory->find(from[i]);
+    if (found != nullptr && found->kind == AllocationKind::kConstant)
+      result |= 1U << static_cast<unsigned>(i);
+  });
+  *to = (*to & ~mask) | result;
+  return MemOutcome::kDone;
 }
 
 template <typename T>
 void constant_result(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   T* to = lanes.write<T>(inst.operands[0]);
   for_each_lane(mask, [&](int i) { to[i] = static_cast<T>(inst.aux[0]); });
+}
+
+// aux[0]: kSharedWindow for generic addresses, 0 for those of .shared::cluster.
+template <typename T>
+MemOutcome map_address(Warp& warp, const Inst& inst, std::uint32_t mask) {
+  const T* from = warp.lanes.read<T>(inst.operands[1]);
+  const std::uint32_t* rank = warp.lanes.read<std::uint32_t>(inst.operands[2]);
+  T* to = warp.lanes.write<T>(inst.operands[0]);
+  const Block& block = *warp.block;
+  const Cluster* const cluster = cluster_of(block).cluster;
+  const std::size_t n_blocks = cluster != nullptr ? cluster->blocks.size() : 1;
+  const auto base = static_cast<T>(inst.aux[0]);
+  for (std::uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) {
+    const int i = std::countr_zero(lanes);
+    if (rank[i] >= n_blocks) {
+      Finding finding;
+      finding.kind = FindingKind::kOutOfBounds;
+      finding.fatal = true;
+      finding.message = "mapa asks for the shared memory of block " + std::to_string(rank[i]) +
+                        " of the cluster, which has " + std::to_string(n_blocks) +
+                        (n_blocks == 1 ? " block" : " blocks");
+      finding.advice = "use a rank below %cluster_nctarank (cluster.num_blocks()), or launch larger clusters";
+      finding.sites.push_back(make_site(warp, i, inst, "call"));
+      warp.block->grid->findings->add(std::move(finding));
+      return MemOutcome::kFault;
+    }
+    const auto offset = static_cast<std::uint32_t>(from[i] - base) & ((1U << kClusterRankShift) - 1U);
+    to[i] = static_cast<T>(base + (static_cast<T>(rank[i] + 1U) << kClusterRankShift) + offset);
+  }
+  return MemOutcome::kDone;
+}
+
+template <typename T>
+MemOutcome rank_of_address(Warp& warp, const Inst& inst, std::uint32_t mask) {
+  const T* from = warp.lanes.read<T>(inst.operands[1]);
+  std::uint32_t* to = warp.lanes.write<std::uint32_t>(inst.operands[0]);
+  const auto base = static_cast<T>(inst.aux[0]);
+  const std::uint32_t own = cluster_of(*warp.block).rank;
+  for_each_lane(mask, [&](int i) {
+    const auto rank = static_cast<std::uint32_t>((from[i] - base) >> kClusterRankShift);
+    to[i] = rank == 0 ? own : rank - 1;
+  });
+  return MemOutcome::kDone;
 }
 
 MemOutcome nothing(Warp&, const Inst&, std::uint32_t) { return MemOutcome::kDone; }
@@ -124,7 +183,10 @@ Result<Plan> plan_address(const PlanContext& context) {
       if (inst.space == Space::kGlobal) {
         plan.alu = narrow ? outside_windows<std::uint32_t> : outside_windows<std::uint64_t>;
       } else if (inst.space == Space::kConst) {
-        return context.refuse("constant variables lie among the global ones here");
+        if (narrow) return context.refuse("generic addresses have 64 bits");
+        plan.kind = InstKind::kMemory;
+        plan.memory = in_constant_memory;
+        return plan;
       } else {
         plan.aux[0] = window_base(inst.space);
         plan.aux[1] = window_bytes(inst.space);
@@ -133,15 +195,20 @@ Result<Plan> plan_address(const PlanContext& context) {
       break;
     }
     case Opcode::kMapa:
-      // The only rank there is is 0, the block's own: the address stays.
       if (auto status = add_operand(context, plan, operands[0], width, true); !status) return status.error();
       if (auto status = add_operand(context, plan, operands[1], width, false); !status) return status.error();
-      plan.alu = wide ? shift_address<std::uint64_t> : shift_address<std::uint32_t>;
-      break;
+      if (auto status = add_operand(context, plan, operands[2], 32, false); !status) return status.error();
+      plan.kind = InstKind::kMemory;
+      plan.aux[0] = inst.space == Space::kGeneric ? kSharedWindow : 0;
+      plan.memory = wide ? map_address<std::uint64_t> : map_address<std::uint32_t>;
+      return plan;
     case Opcode::kGetctarank:
       if (auto status = add_operand(context, plan, operands[0], 32, true); !status) return status.error();
-      plan.alu = constant_result<std::uint32_t>;
-      break;
+      if (auto status = add_operand(context, plan, operands[1], width, false); !status) return status.error();
+      plan.kind = InstKind::kMemory;
+      plan.aux[0] = inst.space == Space::kGeneric ? kSharedWindow : 0;
+      plan.memory = wide ? rank_of_address<std::uint64_t> : rank_of_address<std::uint32_t>;
+      return plan;
     case Opcode::kCreatepolicy:
       if (auto status = add_operand(context, plan, operands[0], 64, true); !status) return status.error();
       plan.alu = constant_result<std::uint64_t>;

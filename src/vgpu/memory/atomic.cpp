@@ -1,134 +1,19 @@
 // atom and red (PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red"). Lanes act one
 // after the other, lowest first.
-#include <algorithm>
-#include <limits>
-#include <type_traits>
-
-#include "vgpu/memory/half.hpp"
 #include "vgpu/memory/plan.hpp"
+#include "vgpu/memory/updates.hpp"
 
 namespace echolo::vgpu {
 
 namespace {
 
+using namespace updates;  // NOLINT(google-build-using-namespace)
 using ptx::SubOp;
 using ptx::Type;
 
 // MemoryCode::extra: does the instruction return the old value (atom), and does f32 addition flush subnormals
 // (on global memory it does, on shared memory not).
 constexpr std::uint8_t kReturns = 1, kFlushes = 2;
-
-template <typename T>
-using Update = T (*)(T old, T b, T c, bool flushes);
-
-float flush(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return (bits & 0x7f800000U) == 0 ? std::bit_cast<float>(bits & 0x80000000U) : value;
-}
-
-// ---- updates of one element ----
-template <typename T>
-T add(T old, T b, T, bool) {
-  return static_cast<T>(old + b);
-}
-template <typename T>
-T bit_and(T old, T b, T, bool) {
-  return old & b;
-}
-template <typename T>
-T bit_or(T old, T b, T, bool) {
-  return old | b;
-}
-template <typename T>
-T bit_xor(T old, T b, T, bool) {
-  return old ^ b;
-}
-template <typename T>
-T exchange(T, T b, T, bool) {
-  return b;
-}
-template <typename T>
-T compare_swap(T old, T b, T c, bool) {
-  return old == b ? c : old;
-}
-template <typename T>
-T minimum(T old, T b, T, bool) {
-  return std::min(old, b);
-}
-template <typename T>
-T maximum(T old, T b, T, bool) {
-  return std::max(old, b);
-}
-template <typename T>
-T minimum_signed(T old, T b, T, bool) {
-  using S = std::make_signed_t<T>;
-  return static_cast<T>(std::min(static_cast<S>(old), static_cast<S>(b)));
-}
-template <typename T>
-T maximum_signed(T old, T b, T, bool) {
-  using S = std::make_signed_t<T>;
-  return static_cast<T>(std::max(static_cast<S>(old), static_cast<S>(b)));
-}
-std::uint32_t increment(std::uint32_t old, std::uint32_t b, std::uint32_t, bool) {
-  return old >= b ? 0 : old + 1;
-}
-std::uint32_t decrement(std::uint32_t old, std::uint32_t b, std::uint32_t, bool) {
-  return old == 0 || old > b ? b : old - 1;
-}
-
-std::uint32_t add_f32(std::uint32_t old, std::uint32_t b, std::uint32_t, bool flushes) {
-  float x = std::bit_cast<float>(old), y = std::bit_cast<float>(b);
-  if (flushes) {
-    x = flush(x);
-    y = flush(y);
-  }
-  float sum = x + y;
-  if (sum != sum) return 0x7fffffff;
-  if (flushes) sum = flush(sum);
-  return std::bit_cast<std::uint32_t>(sum);
-}
-// NaNs as in vgpu/alu: the first NaN operand made quiet; what is invalid gives the default NaN.
-std::uint64_t add_f64(std::uint64_t old, std::uint64_t b, std::uint64_t, bool) {
-  constexpr std::uint64_t kQuiet = 0x0008'0000'0000'0000ULL;
-  const double x = std::bit_cast<double>(old), y = std::bit_cast<double>(b);
-  if (x != x) return old | kQuiet;
-  if (y != y) return b | kQuiet;
-  const double sum = x + y;
-  return sum != sum ? 0xfff8'0000'0000'0000ULL : std::bit_cast<std::uint64_t>(sum);
-}
-
-struct F16 {
-  static float widen(std::uint16_t bits) { return f16_to_float(bits); }
-  static std::uint16_t narrow(float value) { return float_to_f16(value); }
-};
-struct Bf16 {
-  static float widen(std::uint16_t bits) { return bf16_to_float(bits); }
-  static std::uint16_t narrow(float value) { return float_to_bf16(value); }
-};
-
-// A float has more than twice the digits of either format and two to spare, so rounding the float sum once
-// more gives the correctly rounded sum.
-template <typename Format>
-std::uint16_t add_half(std::uint16_t old, std::uint16_t b, std::uint16_t, bool) {
-  return Format::narrow(Format::widen(old) + Format::widen(b));
-}
-// The number where one side is NaN; -0 is below +0.
-template <typename Format, bool kMax>
-std::uint16_t pick_half(std::uint16_t old, std::uint16_t b, std::uint16_t, bool) {
-  const float x = Format::widen(old), y = Format::widen(b);
-  if (x != x && y != y) return 0x7fff;
-  if (x != x) return b;
-  if (y != y) return old;
-  if (x == y) return ((old & 0x8000U) != 0) == kMax ? b : old;
-  return (x > y) == kMax ? old : b;
-}
-template <Update<std::uint16_t> kOne>
-std::uint32_t both_halves(std::uint32_t old, std::uint32_t b, std::uint32_t, bool) {
-  const std::uint32_t low = kOne(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(b), 0, false);
-  const std::uint32_t high =
-      kOne(static_cast<std::uint16_t>(old >> 16U), static_cast<std::uint16_t>(b >> 16U), 0, false);
-  return low | high << 16U;
-}
 
 // Operands: [old values, n of them where kReturns], address, b (n), c (cas only).
 template <typename T, Update<T> kUpdate>
@@ -269,13 +154,13 @@ MemFn choose(SubOp op, Type type) {
     case Type::kF64:
       return op == SubOp::kAdd ? atomic<std::uint64_t, add_f64> : nullptr;
     case Type::kF16:
-      return choose_half<F16>(op, false);
+      return choose_half<F16Format>(op, false);
     case Type::kF16x2:
-      return choose_half<F16>(op, true);
+      return choose_half<F16Format>(op, true);
     case Type::kBf16:
-      return choose_half<Bf16>(op, false);
+      return choose_half<Bf16Format>(op, false);
     case Type::kBf16x2:
-      return choose_half<Bf16>(op, true);
+      return choose_half<Bf16Format>(op, true);
     default:
       return nullptr;
   }

@@ -1,15 +1,18 @@
-// mbarrier objects in shared memory (PTX ISA, "Parallel Synchronization and Communication Instructions:
-// mbarrier"). The object's layout is the implementation's own: bits 0-19 pending arrivals, 20-39 expected
-// arrivals, 40-61 pending bytes (two's complement), 63 the phase. A phase ends when no arrival and no byte is
-// pending.
+// Instructions on mbarrier objects in shared memory (PTX ISA, "Parallel Synchronization and Communication
+// Instructions: mbarrier"). Without .shared::cluster the object is the block's own.
+#include "vgpu/memory/barrier_object.hpp"
+
+#include <utility>
+
+#include "vgpu/memory/async.hpp"
+#include "vgpu/memory/cluster.hpp"
 #include "vgpu/memory/plan.hpp"
 
 namespace echolo::vgpu {
 
 namespace {
 
-constexpr std::uint64_t kCountMask = (1U << 20U) - 1U;
-constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
+constexpr auto kCountMask = BarrierObject::kCountMask;
 
 enum class BarrierOp : std::uint8_t {
   kInit,
@@ -23,30 +26,20 @@ enum class BarrierOp : std::uint8_t {
 };
 
 // MemoryCode::extra
-constexpr std::uint8_t kOpMask = 0x0f, kHasState = 0x10, kExpects = 0x20;
+constexpr std::uint8_t kOpMask = 0x0f, kHasState = 0x10, kExpects = 0x20, kNoComplete = 0x40, kRelaxed = 0x80;
 
-struct BarrierObject {
-  std::int64_t pending = 0, expected = 0, bytes = 0;
-  bool phase = false;
-
-  static BarrierObject unpack(std::uint64_t word) {
-    BarrierObject out;
-    out.pending = static_cast<std::int64_t>(word & kCountMask);
-    out.expected = static_cast<std::int64_t>((word >> 20U) & kCountMask);
-    out.bytes = static_cast<std::int64_t>(word << 2U) >> 42;
-    out.phase = (word >> 63U) != 0;
-    return out;
+// The block whose shared memory a byte lies in, and where there.
+std::pair<const Block*, std::uint64_t> home_of(const Block& own, const std::uint8_t* place) {
+  const auto offset_in = [place](const Block& block) {
+    return static_cast<std::uint64_t>(place - block.shared.data());
+  };
+  if (const Cluster* cluster = cluster_of(own).cluster; cluster != nullptr) {
+    for (const Block* block : cluster->blocks) {
+      if (block != nullptr && offset_in(*block) < block->shared.size()) return {block, offset_in(*block)};
+    }
   }
-  std::uint64_t pack() const {
-    return static_cast<std::uint64_t>(pending) | static_cast<std::uint64_t>(expected) << 20U |
-           (static_cast<std::uint64_t>(bytes) & ((1U << 22U) - 1U)) << 40U | std::uint64_t{phase} << 63U;
-  }
-  void complete_if_done() {
-    if (pending != 0 || bytes != 0) return;
-    phase = !phase;
-    pending = expected;
-  }
-};
+  return {&own, offset_in(own)};
+}
 
 MemOutcome wrong_use(Warp& warp, const Inst& inst, int lane, std::string message, std::string why,
                      std::string advice) {
@@ -72,12 +65,15 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
                     : test                                            ? Memory::AccessKind::kLoad
                                                                       : Memory::AccessKind::kAtomic;
   if (!begin_access(warp, inst, code, mask, kind, 8, 8, access, at)) return MemOutcome::kFault;
+  Order& order = warp.block->grid->memory->order();
+  AsyncCopies& async = warp.block->grid->memory->async();
   const bool has_argument = inst.n_operands > code.address + 1U;
   const Slot argument = has_argument ? inst.operands[code.address + 1U] : Slot{};
   bool changed = false;
   for (std::uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) {
     const int i = std::countr_zero(lanes);
     std::uint8_t* const place = host_pointer(lane_address(access, i));
+    const auto home = home_of(*warp.block, place);
     std::uint64_t before = 0;
     std::memcpy(&before, place, sizeof before);
     BarrierObject object = BarrierObject::unpack(before);
@@ -94,9 +90,11 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
                            "pass the number of threads that arrive");
         }
         object = BarrierObject{given, given, 0, false};
+        async.begin_barrier(home.first, home.second);
         break;
       case BarrierOp::kInval:
         object = BarrierObject{};
+        async.begin_barrier(home.first, home.second);
         break;
       case BarrierOp::kArrive:
       case BarrierOp::kArriveDrop: {
@@ -104,6 +102,12 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
         if ((code.extra & kExpects) != 0) {
           object.bytes += given;
           count = 1;
+        }
+        if (object.expected == 0) {
+          return wrong_use(warp, inst, i, "a thread arrives at an mbarrier that is not initialised",
+                           "it expects no arrivals: mbarrier.init has not been executed for it, or "
+                           "mbarrier.inval has",
+                           "initialise it, and let the other threads wait (a barrier) before they use it");
         }
         if (count > object.pending) {
           return wrong_use(warp, inst, i, "more threads arrive at an mbarrier than it expects",
@@ -113,7 +117,14 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
         }
         object.pending -= count;
         if (op == BarrierOp::kArriveDrop) object.expected -= count;
-        object.complete_if_done();
+        if ((code.extra & kNoComplete) != 0 && object.pending == 0 && object.bytes == 0) {
+          return wrong_use(warp, inst, i, "an arrival with .noComplete ends the mbarrier's phase",
+                           "it is the last of " + std::to_string(object.expected) + " that were expected",
+                           "arrive without .noComplete, or expect more arrivals (mbarrier.init)");
+        }
+        if ((code.extra & kRelaxed) == 0)
+          async.release_to(home.first, home.second, order.release(order.thread(warp, i)));
+        if (object.complete_if_done()) async.end_phase(home.first, home.second);
         break;
       }
       case BarrierOp::kExpectTx:
@@ -121,7 +132,7 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
         break;
       case BarrierOp::kCompleteTx:
         object.bytes -= given;
-        object.complete_if_done();
+        if (object.complete_if_done()) async.end_phase(home.first, home.second);
         break;
       case BarrierOp::kTestState:
       case BarrierOp::kTestParity: {
@@ -131,10 +142,14 @@ MemOutcome barrier_object(Warp& warp, const Inst& inst, std::uint32_t mask) {
         std::uint32_t* out = warp.lanes.write<std::uint32_t>(inst.operands[0]);
         const std::uint32_t bit = 1U << static_cast<unsigned>(i);
         *out = object.phase != awaited ? *out | bit : *out & ~bit;
+        if (object.phase != awaited && (code.extra & kRelaxed) == 0) {
+          const Clock* const clock = async.acquire_from(home.first, home.second);
+          if (clock != nullptr) order.acquire(order.thread(warp, i), *clock);
+        }
         break;
       }
     }
-    if (object.bytes > kMaxBytes || object.bytes < -kMaxBytes) {
+    if (!object.bytes_in_range()) {
       return wrong_use(warp, inst, i, "an mbarrier's pending bytes leave their range",
                        "at most 1,048,575 bytes can be pending in a phase",
                        "split the transfer over several phases");
@@ -155,7 +170,47 @@ void pending_count(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   for_each_lane(mask, [&](int i) { out[i] = static_cast<std::uint32_t>(state[i] & kCountMask); });
 }
 
-MemOutcome nothing(Warp&, const Inst&, std::uint32_t) { return MemOutcome::kDone; }
+// cp.async.mbarrier.arrive: each lane's earlier cp.async arrive at the mbarrier when they are done. Without
+// .noinc the phase waits for one arrival more.
+MemOutcome copies_arrive(Warp& warp, const Inst& inst, std::uint32_t mask) {
+  const MemoryCode code = MemoryCode::unpack(inst.aux[0]);
+  if ((code.extra & kExpects) != 0) {
+    alignas(64) std::uint64_t at[kWarpSize];
+    Memory::Access access;
+    if (!begin_access(warp, inst, code, mask, Memory::AccessKind::kAtomic, 8, 8, access, at))
+      return MemOutcome::kFault;
+    for (std::uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) {
+      std::uint8_t* const place = host_pointer(lane_address(access, std::countr_zero(lanes)));
+      std::uint64_t word = 0;
+      std::memcpy(&word, place, sizeof word);
+      BarrierObject object = BarrierObject::unpack(word);
+      ++object.pending;
+      word = object.pack();
+      std::memcpy(place, &word, sizeof word);
+    }
+    note_change(warp, access);
+  }
+  alignas(64) std::uint64_t addresses[kWarpSize];
+  for (std::uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) {
+    const int i = std::countr_zero(lanes);
+    const Memory::Pattern pattern = form_addresses(warp.lanes, inst.operands[code.address],
+                                                   code.narrow_address, inst.aux[1], mask, 8, addresses);
+    std::uint64_t address = addresses[pattern == Memory::Pattern::kScattered ? i : 0];
+    if (pattern == Memory::Pattern::kContiguous) address += static_cast<std::uint64_t>(i) * 8;
+    if (address >= kSharedWindow) address -= kSharedWindow;
+    AsyncSignal signal;
+    signal.block = shared_owner(*warp.block, address);
+    if (signal.block == nullptr) {
+      report_no_owner(warp, inst, i, "barrier", address);
+      return MemOutcome::kFault;
+    }
+    signal.offset = static_cast<std::uint32_t>(address & ((1U << kClusterRankShift) - 1U));
+    signal.count = 1;
+    signal.arrives = true;
+    warp.block->grid->memory->async().arrive_when_done(warp, inst, i, signal);
+  }
+  return MemOutcome::kDone;
+}
 
 Status add_operand(const PlanContext& context, Plan& plan, const ptx::Operand& operand, std::uint8_t width,
                    bool destination) {
@@ -178,14 +233,9 @@ Result<Plan> plan_barrier_object(const PlanContext& context) {
   code.order = inst.order;
   code.scope = inst.scope;
   if (inst.op == ptx::Opcode::kCp) {
-    // cp.async.mbarrier.arrive: the copies are done by now. Without .noinc the arrival was added to the
-    // expected ones.
-    if (!context.has("noinc")) {
-      plan.memory = nothing;
-      return plan;
-    }
     if (auto status = context.address(operands[0], inst.space, plan, code); !status) return status.error();
-    code.extra = static_cast<std::uint8_t>(BarrierOp::kArrive);
+    plan.memory = copies_arrive;
+    if (!context.has("noinc")) code.extra |= kExpects;
     plan.aux[0] = code.pack();
     return plan;
   }
@@ -212,6 +262,7 @@ Result<Plan> plan_barrier_object(const PlanContext& context) {
   } else if (context.has("arrive") || context.has("arrive_drop")) {
     op = context.has("arrive") ? BarrierOp::kArrive : BarrierOp::kArriveDrop;
     if (context.has("expect_tx")) code.extra |= kExpects;
+    if (context.has("noComplete")) code.extra |= kNoComplete;
     address = 1;
     if (operands[0].kind != ptx::OperandKind::kNone) {
       code.extra |= kHasState;
@@ -228,6 +279,12 @@ Result<Plan> plan_barrier_object(const PlanContext& context) {
       return status.error();
   }
   code.extra |= static_cast<std::uint8_t>(*op);
+  if (inst.order_given && inst.order == ptx::Order::kRelaxed) code.extra |= kRelaxed;
+  // The object itself is never raced for: its operations are atomic in the cluster.
+  if (*op != BarrierOp::kInit && *op != BarrierOp::kInval) {
+    code.order = ptx::Order::kRelaxed;
+    code.scope = ptx::Scope::kCluster;
+  }
   plan.aux[0] = code.pack();
   return plan;
 }

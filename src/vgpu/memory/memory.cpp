@@ -14,6 +14,7 @@
 
 #include "base/rng.hpp"
 #include "base/text.hpp"
+#include "vgpu/memory/async.hpp"
 #include "vgpu/memory/state.hpp"
 
 namespace echolo::vgpu {
@@ -48,10 +49,11 @@ std::string Allocation::describe() const {
   return out;
 }
 
-Memory::Memory() = default;
+Memory::Memory() : async_(std::make_unique<AsyncCopies>(*this)) {}
 Memory::~Memory() = default;
 
 Order& Memory::order() { return state_->order; }
+AsyncCopies& Memory::async() { return *async_; }
 
 Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, FindingLog& findings) {
   if (config.n_pes < 1 || config.n_pes > kMaxPes) {
@@ -60,6 +62,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
   }
   std::unique_ptr<Memory> memory(new Memory);
   memory->state_ = std::make_unique<State>();
+  memory->async_->seed(config.seed);
   State& s = *memory->state_;
   s.config = config;
   s.findings = &findings;

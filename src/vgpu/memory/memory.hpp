@@ -31,6 +31,11 @@ inline constexpr std::uint64_t kHostBase = 0x3000'0000'0000ULL;
 inline constexpr std::uint64_t kHostSpan = 1ULL << 34U;  // 16 GiB a PE
 inline constexpr std::uint64_t kHostBytes = kHostSpan * kMaxPes;
 
+// Multicast addresses: a window of kPeSpan for each group of PEs; what lies at an offset of the window lies
+// at that offset of each PE's symmetric heap.
+inline constexpr std::uint64_t kMulticastBase = 0x6000'0000'0000ULL;
+inline constexpr std::size_t kMaxMulticastGroups = 256;
+
 enum class AllocationKind : std::uint8_t {
   kDevice,     // cudaMalloc and its like
   kSymmetric,  // nvshmem_malloc and its like
@@ -62,6 +67,8 @@ struct MemoryConfig {
   bool peers_reachable =
       true;  // --fabric nvlink; false: nvshmem_ptr is null and a plain peer access is a fault
 };
+
+class AsyncCopies;  // vgpu/memory/async.hpp
 
 class Memory {
  public:
@@ -150,6 +157,21 @@ class Memory {
   // ---- who happened before whom: vgpu/order ----
   Order& order();
 
+  // read() and write() in the shared memory of a resident block: `offset` counts from its start.
+  bool read_shared(const Block& block, std::uint64_t offset, void* to, std::uint64_t n, const Accessor& who);
+  bool write_shared(Block& block, std::uint64_t offset, const void* from, std::uint64_t n,
+                    const Accessor& who);
+
+  // Copies that kernels have issued and that are still on their way.
+  AsyncCopies& async();
+
+  // ---- multicast addresses (PTX ISA, "multimem"; NVSHMEM, nvshmemx_mc_ptr) ----
+  // The multicast address of a symmetric object for these PEs (the members of a team); 0 where `address` is
+  // not symmetric.
+  std::uint64_t multicast(std::uint64_t address, const std::vector<int>& pes);
+  // The addresses that a multicast address stands for, one a PE; empty: it is none.
+  std::vector<std::uint64_t> multicast_targets(std::uint64_t address) const;
+
   // ---- change tracking, for spin and deadlock analysis ----
   // Grows whenever a store, atomic or copy changes bytes that another thread could read (shared memory
   // included).
@@ -194,6 +216,7 @@ class Memory {
     std::uint16_t element_bytes = 4;   // of one element of the vector
     std::uint16_t alignment = 4;       // required
     std::uint32_t mask = 0;
+    Block* shared_block = nullptr;  // whose shared memory; null: that of the warp's own block
     // [32]. In: lane addresses in the window of `space`; those of lanes outside `mask` repeat an active
     // lane's. With kUniform and kContiguous only addresses[0] is looked at. Out: where the lane's bytes lie
     // on the host.
@@ -211,6 +234,8 @@ class Memory {
  private:
   Memory();
   std::unique_ptr<State> state_;
+  std::unique_ptr<AsyncCopies> async_;
+  std::vector<std::vector<int>> multicast_groups_;  // PEs, by window
   bool is_news(const std::uint8_t* at, std::size_t n);
 
   std::uint64_t changes_ = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "vgpu/memory/lane_ops.hpp"
+#include "vgpu/memory/texture.hpp"
 
 namespace echolo::vgpu {
 
@@ -136,10 +137,10 @@ Result<Plan> plan_memory(const ptx::Module& module, const ptx::Function& functio
     case Opcode::kLdu:
       return plan_load(context);
     case Opcode::kSt:
-      return plan_store(context);
+      return inst.async ? plan_remote_store(context) : plan_store(context);
     case Opcode::kAtom:
     case Opcode::kRed:
-      return plan_atomic(context);
+      return inst.async ? plan_remote_store(context) : plan_atomic(context);
     case Opcode::kCp:
       return plan_copy(context);
     case Opcode::kLdmatrix:
@@ -158,8 +159,11 @@ Result<Plan> plan_memory(const ptx::Module& module, const ptx::Function& functio
     case Opcode::kMbarrier:
       return plan_barrier_object(context);
     case Opcode::kMultimem:
+      return plan_multicast(context);
     case Opcode::kTensormap:
+      return plan_tensor_map(context);
     case Opcode::kTex:
+      return plan_texture(context);
     case Opcode::kTld4:
     case Opcode::kTxq:
     case Opcode::kSuld:

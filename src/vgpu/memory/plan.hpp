@@ -124,9 +124,14 @@ struct PlanContext {
 // One a group of instructions; each sets the function, operands and aux of `plan`.
 Result<Plan> plan_load(const PlanContext& context);
 Result<Plan> plan_store(const PlanContext& context);
-Result<Plan> plan_atomic(const PlanContext& context);  // atom and red
-Result<Plan> plan_copy(const PlanContext& context);    // cp.async
-Result<Plan> plan_matrix(const PlanContext& context);  // ldmatrix, stmatrix
+Result<Plan> plan_atomic(const PlanContext& context);        // atom and red
+Result<Plan> plan_copy(const PlanContext& context);          // cp.async
+Result<Plan> plan_bulk_copy(const PlanContext& context);     // cp.async.bulk, cp.reduce.async.bulk
+Result<Plan> plan_tensor_copy(const PlanContext& context);   // the same with .tensor
+Result<Plan> plan_remote_store(const PlanContext& context);  // st.async, red.async
+Result<Plan> plan_multicast(const PlanContext& context);     // multimem
+Result<Plan> plan_tensor_map(const PlanContext& context);    // tensormap
+Result<Plan> plan_matrix(const PlanContext& context);        // ldmatrix, stmatrix
 Result<Plan> plan_address(
     const PlanContext& context);  // cvta, isspacep, mapa, getctarank, createpolicy, prefetch, discard
 Result<Plan> plan_barrier_object(const PlanContext& context);  // mbarrier
