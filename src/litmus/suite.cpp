@@ -112,7 +112,8 @@ std::string render(const Judged& test) {
   if (answer.outcomes.empty()) text += "  no run finishes\n";
   if (test.program.has_condition) {
     text += "  condition (" + to_string(test.program.quantifier) +
-            "): " + (answer.holds ? "holds" : "does not hold") + "\n";
+            "): " + (answer.holds ? "holds" : "does not hold") +
+            (answer.complete ? "" : ", as far as was explored") + "\n";
   }
   text += answer.terminates ? "  every run ends\n" : "  can hang: " + answer.stuck + "\n";
   if (!answer.complete) text += "  not everything was explored: " + answer.why_incomplete + "\n";

@@ -128,6 +128,44 @@ std::vector<EventId> Machine::last_writes(int location, const Relations& relatio
   return last;
 }
 
+bool Machine::forget() {
+  Relations relations;
+  relate(relations);
+  if (!relations.consistent) return false;
+  for (const Thread& thread : threads_) {
+    if (thread.events.empty()) return false;
+    for (EventId id = 0; id < size(); ++id) {
+      if (id != thread.events.back() && !relations.base[id].has(thread.events.back())) {
+        // Another thread's last event need not come before this one's if it is no memory operation.
+        const bool end = id == threads_[events_[id].thread].events.back();
+        if (!end || events_[id].kind != Kind::kPoint) return false;
+      }
+    }
+  }
+  std::vector<std::int64_t> values = initial_;
+  std::vector<int> address(initial_.size(), -1);
+  for (EventId id = 0; id < size(); ++id) {
+    const Event& event = events_[id];
+    if (event.kind == Kind::kRead && event.source == kUnbound) return false;
+    if (event.kind != Kind::kRead && !present_write(id)) continue;
+    if (event.proxy != Proxy::kGeneric) return false;
+    if (event.kind == Kind::kWrite && !event.known) return false;
+    if (address[event.location] >= 0 && address[event.location] != event.address) return false;
+    address[event.location] = event.address;
+  }
+  for (std::size_t location = 0; location < values.size(); ++location) {
+    const std::vector<EventId> last = last_writes(static_cast<int>(location), relations);
+    if (last.size() > 1) return false;
+    if (!last.empty()) values[location] = events_[last[0]].value;
+  }
+  initial_ = std::move(values);
+  events_.clear();
+  orders_.clear();
+  coherence_.clear();
+  for (Thread& thread : threads_) thread.events.clear();
+  return true;
+}
+
 bool Machine::consistent() const {
   Relations relations;
   relate(relations);

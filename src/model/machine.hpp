@@ -73,6 +73,12 @@ class Machine {
   void relate(Relations& out) const;
   bool consistent() const;
 
+  // Forgets the past where that changes no future: every read is bound, what each thread did last comes after
+  // all that was done (after a barrier of all threads, say), only the generic proxy and one address a
+  // location were used, and no location was left to racing writes. What memory holds becomes its initial
+  // value; ids start again at 0. False, and nothing happens, where some of that is not so.
+  bool forget();
+
   // Writes to a location that no other write follows in coherence order: what memory holds in the end.
   // Several where writes race; empty where nothing was written.
   std::vector<EventId> last_writes(int location, const Relations& relations) const;

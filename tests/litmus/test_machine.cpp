@@ -96,5 +96,48 @@ TEST(Machine, FenceScOrderAgainstProgramOrderIsInconsistent) {
   EXPECT_FALSE(two.machine.consistent());
 }
 
+Event point(int thread) {
+  Event event;
+  event.thread = static_cast<std::int16_t>(thread);
+  return event;
+}
+
+TEST(Machine, ForgetsThePastBehindABarrierOfAll) {
+  TwoGpus two;
+  two.store(two.data, 1, false, Scope::kCta);
+  two.store(two.data, 42, false, Scope::kCta);
+  EXPECT_FALSE(two.machine.forget()) << "the reader has not come after the writes";
+  const EventId arrived = two.machine.issue(point(two.writer));
+  const EventId arrived_too = two.machine.issue(point(two.reader));
+  for (const int thread : {two.writer, two.reader}) {
+    const EventId left = two.machine.issue(point(thread));
+    two.machine.order(arrived, left);
+    two.machine.order(arrived_too, left);
+  }
+  ASSERT_TRUE(two.machine.forget());
+  EXPECT_EQ(two.machine.size(), 0);
+  const EventId value = two.load(two.data, false, Scope::kCta);
+  EXPECT_EQ(two.machine.readable(value), (std::vector<EventId>{kInitial}));
+  EXPECT_EQ(two.machine.value_of(kInitial, 0), 42);
+}
+
+TEST(Machine, ForgetsNoRacingWrites) {
+  TwoGpus two;
+  two.store(two.data, 1, true, Scope::kSys);
+  const EventId second = two.machine.issue(access(two.reader, Kind::kWrite, two.data, true, Scope::kSys));
+  two.machine.present(second, 2);
+  const EventId arrived = two.machine.issue(point(two.writer));
+  const EventId arrived_too = two.machine.issue(point(two.reader));
+  for (const int thread : {two.writer, two.reader}) {
+    const EventId left = two.machine.issue(point(thread));
+    two.machine.order(arrived, left);
+    two.machine.order(arrived_too, left);
+  }
+  EXPECT_FALSE(two.machine.forget());
+  two.machine.decide(0, second);
+  EXPECT_TRUE(two.machine.forget());
+  EXPECT_EQ(two.machine.initial(0), 2);
+}
+
 }  // namespace
 }  // namespace echolo::model
