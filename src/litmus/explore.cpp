@@ -13,6 +13,17 @@ using model::EventId;
 using model::Relations;
 using Outcome = std::vector<std::int64_t>;
 
+bool can_wait(const Program& program) {
+  for (const Thread& thread : program.threads) {
+    for (std::size_t pc = 0; pc < thread.code.size(); ++pc) {
+      const Instruction& each = thread.code[pc];
+      if (each.op == Op::kBarrierSync) return true;
+      if (each.target >= 0 && each.target <= static_cast<int>(pc)) return true;
+    }
+  }
+  return false;
+}
+
 // Walks through all runs, depth first. A read is bound to each write that is there, or put off until another
 // comes; so every assignment of writes to reads that can be built without values out of thin air is met
 // exactly once. Orders that the model leaves open are decided last.
@@ -30,8 +41,10 @@ class Explorer {
   void begin(bool hunting_hangs) {
     hunting_hangs_ = hunting_hangs;
     stop_ = false;
-    deadline_ = Clock::now() +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits_.seconds));
+    // Where there are two questions, the first leaves time for the second.
+    const double share = hunting_hangs || !can_wait(program_) ? 1 : 0.7;
+    deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(
+                             std::chrono::duration<double>(limits_.seconds * share));
     Run run(program_, limits_.trace);
     if (!run.advance()) return cut("the test has more operations than a machine holds");
     walk(std::move(run));
@@ -150,19 +163,9 @@ class Explorer {
   bool memory_seen_ = false;  // final values of locations are asked for
   bool hunting_hangs_ = false;
   bool stop_ = false;
+  const Clock::time_point start_ = Clock::now();
   Clock::time_point deadline_;
 };
-
-bool can_wait(const Program& program) {
-  for (const Thread& thread : program.threads) {
-    for (std::size_t pc = 0; pc < thread.code.size(); ++pc) {
-      const Instruction& each = thread.code[pc];
-      if (each.op == Op::kBarrierSync) return true;
-      if (each.target >= 0 && each.target <= static_cast<int>(pc)) return true;
-    }
-  }
-  return false;
-}
 
 }  // namespace
 

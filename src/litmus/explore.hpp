@@ -13,7 +13,7 @@ namespace echolo::litmus {
 
 struct ExploreLimits {
   TraceLimits trace;
-  double seconds = 10;  // for each of the two questions: what is reachable, can it hang
+  double seconds = 10;  // for both questions together: what is reachable, can it hang
 };
 
 struct Answer {
