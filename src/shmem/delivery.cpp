@@ -54,6 +54,7 @@ Origin Delivery::origin_of(Call& call) {
   std::shared_ptr<const vgpu::Site>& site = sites_[{grid.launch_id, call.inst}];
   if (site == nullptr) site = std::make_shared<const vgpu::Site>(call.site("call"));
   origin.site = site;
+  origin.inst = call.inst;
   origin.block = call.warp->block->index;
   origin.thread = vgpu::thread_index(*call.warp, call.lane);
   return origin;

@@ -42,6 +42,7 @@ enum class Side : std::uint8_t { kDevice, kHost };  // kernels and streams; host
 // Who issued an operation, in a form that outlives the warp.
 struct Origin {
   std::shared_ptr<const vgpu::Site> site;  // of the instruction
+  const vgpu::Inst* inst = nullptr;        // null: a host's
   vgpu::Dim3 block{0, 0, 0}, thread{0, 0, 0};
 };
 

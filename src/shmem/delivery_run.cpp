@@ -89,6 +89,7 @@ bool Delivery::run(Flight& flight, const Call* call) {
   } else {
     site = site_of(flight.origin);
     who.site = &site;
+    who.inst = flight.origin.inst;
     who.pe = flight.from;
     who.what = flight.op->name;
     who.any_pe = true;
@@ -155,6 +156,7 @@ bool Delivery::move_piece(Flight& flight) {
   vgpu::Site site = site_of(flight.origin);
   vgpu::Memory::Accessor who;
   who.site = &site;
+  who.inst = flight.origin.inst;
   who.pe = flight.from;
   who.what = flight.op->name;
   who.any_pe = true;
