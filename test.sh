@@ -22,19 +22,21 @@ if [ "$mode" = fuzz ]; then
   setup_packages clang-16 libclang-rt-16-dev lld-16
   build fuzz
   passed=0 failed=0
-  for target in build-fuzz/fuzz/fuzz_*; do
+  for target in build-fuzz/fuzz_*; do
     [ -x "$target" ] && [ -f "$target" ] || continue
     name=$(basename "$target"); name=${name#fuzz_}
     say "fuzzing $name for $seconds s"
     mkdir -p "build-fuzz/corpus-$name"
-    if "$target" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 "build-fuzz/corpus-$name" "fuzz/corpus/$name"; then
+    what=${name%_parser}  # names the seeds and the words
+    if "$target" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 -dict="fuzz/$what.dict" \
+      "build-fuzz/corpus-$name" "fuzz/corpus/$what"; then
       passed=$((passed + 1))
     else
       failed=$((failed + 1))
     fi
   done
   echo "$passed passed, $failed failed"
-  exit $((failed > 0))
+  exit $((failed > 0 || passed == 0))
 fi
 
 if [ "$mode" = lint ]; then
