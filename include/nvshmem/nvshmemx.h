@@ -55,6 +55,9 @@ int nvshmemx_collective_launch(const void* func, dim3 grid_dims, dim3 block_dims
 int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 block_dims, void** args,
                                               size_t shared_bytes, int* gridsize);
 
+/* The multicast address of a symmetric object for the PEs of a team, for multimem instructions; NULL where the
+   fabric has none. */
+ECHOLO_SHMEM_HD void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr);
 ECHOLO_SHMEM_HD void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
 
 // ---- on streams ----

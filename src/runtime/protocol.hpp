@@ -43,7 +43,7 @@ enum class Op : std::uint16_t {
   kFunctionLimit,  // u32 module, str kernel, u64 dynamic shared memory allowed
   kOccupancy,      // u32 module, str kernel, u32 threads, u64 dynamic shared -> u32 blocks an SM
   kLaunch,         // u32 module, str kernel, 6 x u32 grid and block, u64 shared, u64 stream, u8 cooperative,
-                   // blob parameters
+                   // 3 x u32 cluster (zeros: none asked for), blob parameters
   // ---- memory ----
   kAllocate,     // u8 AllocationClass, u64 bytes -> u64 address
   kFree,         // u8 AllocationClass, u64 address

@@ -68,6 +68,7 @@ vgpu::CallOutcome do_transfer(Call& call);
 vgpu::CallOutcome do_p(Call& call);
 vgpu::CallOutcome do_g(Call& call);
 vgpu::CallOutcome do_ptr(Call& call);
+vgpu::CallOutcome do_mc_ptr(Call& call);
 vgpu::CallOutcome do_atomic(Call& call);
 vgpu::CallOutcome do_signal_op(Call& call);
 vgpu::CallOutcome do_signal_fetch(Call& call);

@@ -59,6 +59,7 @@ class Registry {
     add("nvshmem_ptr", do_ptr, "pi", 'p');
     add("nvshmem_quiet", do_quiet, "", 0);
     add("nvshmem_fence", do_fence, "", 0);
+    add("nvshmemx_mc_ptr", do_mc_ptr, "ip", 'p');
     add("nvshmem_team_my_pe", do_team_my_pe, "i", 'i');
     add("nvshmem_team_n_pes", do_team_n_pes, "i", 'i');
     add("nvshmem_team_translate_pe", do_team_translate, "iii", 'i');

@@ -165,6 +165,15 @@ CallOutcome do_ptr(Call& call) {
   return CallOutcome::kDone;
 }
 
+// Null where the team's PEs can't be reached by loads and stores (NVSHMEM documentation, "nvshmemx_mc_ptr").
+CallOutcome do_mc_ptr(Call& call) {
+  const Team* team = call.world.team(call.integer(0));
+  call.result = team == nullptr || !call.world.peers_reachable || team->index_of(call.pe) < 0
+                    ? 0
+                    : call.memory.multicast(call.pointer(1), team->pes);
+  return CallOutcome::kDone;
+}
+
 CallOutcome do_fence(Call& call) {
   call.delivery.fence(call);
   call.fence_stores();

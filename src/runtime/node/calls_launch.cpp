@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "runtime/node/node.hpp"
+#include "vgpu/cluster.hpp"
 
 namespace echolo::runtime {
 namespace {
@@ -123,6 +124,9 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
   const std::uint64_t shared = in.u64();
   const StreamHandle stream = in.u64();
   request->cooperative = in.u8() != 0;
+  request->cluster.x = in.u32();
+  request->cluster.y = in.u32();
+  request->cluster.z = in.u32();
   const std::string_view parameters = in.blob();
   Module* module = module_of(pe, number);
   if (!in.done() || module == nullptr) return Answer::malformed();
@@ -145,6 +149,14 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
       block.z > kMaxBlockZ || block.count() > 1024) {
     return refused("cudaErrorInvalidConfiguration: a block of " + text_of(block) +
                    " threads; at most 1024 are allowed");
+  }
+  const vgpu::Dim3& cluster = request->cluster;
+  if (cluster.count() > vgpu::kMaxClusterBlocks || cluster.x > 16 || cluster.y > 16 || cluster.z > 16 ||
+      (cluster.count() == 0) != (cluster.x == 0 && cluster.y == 0 && cluster.z == 0) ||
+      (cluster.count() != 0 &&
+       (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0))) {
+    return refused("cudaErrorInvalidClusterSize: clusters of " + text_of(cluster) + " blocks in a grid of " +
+                   text_of(grid));
   }
   const vgpu::GpuModel& gpu = machine_->config().gpu;
   const auto limit = module->dynamic_limits.find(request->kernel);

@@ -39,7 +39,7 @@ Kernel* find_kernel(const void* function, int* error);
 int find_symbol(const void* symbol, std::uint64_t* address, std::uint64_t* size);
 
 int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
-           bool cooperative, const char* name);
+           bool cooperative, const char* name, dim3 cluster = dim3(0, 0, 0));
 
 enum class Wait : std::uint8_t { kAsync = 0, kSync = 1 };
 struct CopyShape {

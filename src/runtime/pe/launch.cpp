@@ -7,11 +7,12 @@
 namespace echolo::runtime::pe {
 
 int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
-           bool cooperative, const char* name) {
+           bool cooperative, const char* name, dim3 cluster) {
   Call call(wire::Op::kLaunch, name);
   call.in.u32(kernel.module).text(kernel.name);
   for (const unsigned n : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) call.in.u32(n);
   call.in.u64(shared).u64(number(stream)).u8(cooperative ? 1 : 0);
+  for (const unsigned n : {cluster.x, cluster.y, cluster.z}) call.in.u32(n);
   std::uint8_t* parameters = call.in.room(kernel.parameter_bytes);
   if (kernel.parameter_bytes != 0) std::memset(parameters, 0, kernel.parameter_bytes);
   for (std::size_t i = 0; i < kernel.offsets.size(); ++i) {
@@ -31,11 +32,11 @@ struct Configuration {
 thread_local std::vector<Configuration>* t_pushed = nullptr;
 
 int launch_function(const void* function, dim3 grid, dim3 block, void** args, std::size_t shared,
-                    cudaStream_t stream, bool cooperative, const char* name) {
+                    cudaStream_t stream, bool cooperative, const char* name, dim3 cluster = dim3(0, 0, 0)) {
   int error = kSuccess;
   Kernel* kernel = find_kernel(function, &error);
   if (kernel == nullptr) return error;
-  return launch(*kernel, grid, block, args, shared, stream, cooperative, name);
+  return launch(*kernel, grid, block, args, shared, stream, cooperative, name, cluster);
 }
 
 int occupancy(int* blocks, const void* function, int threads, std::size_t shared) {
@@ -97,6 +98,7 @@ ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, con
                                            void** args) {
   if (config == nullptr) return done(kInvalidValue);
   bool cooperative = false;
+  dim3 cluster(0, 0, 0);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     switch (attribute.id) {
@@ -109,8 +111,12 @@ ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, con
         cooperative = attribute.val.cooperative != 0;
         break;
       case cudaLaunchAttributeClusterDimension:
-        if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z == 1) break;
-        return done(unsupported("cudaLaunchKernelExC", "the virtual node has no thread block clusters"));
+        cluster = dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
+        break;
+      case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+        break;  // where the blocks of a cluster go
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+        break;  // a kernel may begin before the one before it ends; here it begins after, which is allowed
       default:
         return done(unsupported("cudaLaunchKernelExC", "launch attribute " +
                                                            std::to_string(static_cast<int>(attribute.id)) +
@@ -118,7 +124,7 @@ ECHOLO_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, con
     }
   }
   return done(launch_function(function, config->gridDim, config->blockDim, args, config->dynamicSmemBytes,
-                              config->stream, cooperative, "cudaLaunchKernelExC"));
+                              config->stream, cooperative, "cudaLaunchKernelExC", cluster));
 }
 
 ECHOLO_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
@@ -145,7 +151,11 @@ ECHOLO_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttrib
   int error = kSuccess;
   Kernel* kernel = find_kernel(function, &error);
   if (kernel == nullptr) return done(error);
-  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return done(kSuccess);  // a hint
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout ||
+      attribute == cudaFuncAttributeClusterSchedulingPolicyPreference ||
+      attribute == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    return done(kSuccess);  // hints; clusters of up to 16 blocks run anyway
+  }
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
     return done(unsupported(
         "cudaFuncSetAttribute",
@@ -199,4 +209,32 @@ ECHOLO_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* by
   *bytes = static_cast<std::size_t>(
       std::max<std::int64_t>(most - static_cast<std::int64_t>(kernel->static_shared), 0));
   return done(kSuccess);
+}
+
+// Any SM can hold any block of a cluster here, so that as many clusters fit as blocks do.
+ECHOLO_API cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                                      const cudaLaunchConfig_t* config) {
+  if (clusters == nullptr || config == nullptr) return done(kInvalidValue);
+  std::uint64_t size = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& dim = config->attrs[i].val.clusterDim;
+    size = std::uint64_t{dim.x} * dim.y * dim.z;
+  }
+  if (size == 0 || size > 16) return done(kInvalidValue);
+  int blocks = 0;
+  const std::uint64_t threads = std::uint64_t{config->blockDim.x} * config->blockDim.y * config->blockDim.z;
+  const int error = occupancy(&blocks, function, static_cast<int>(threads), config->dynamicSmemBytes);
+  if (error != kSuccess) return done(error);
+  *clusters = blocks * __cudaEcholoHello()->sms / static_cast<int>(size);
+  return done(kSuccess);
+}
+
+ECHOLO_API cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                            const cudaLaunchConfig_t* config) {
+  if (size == nullptr || config == nullptr) return done(kInvalidValue);
+  int error = kSuccess;
+  find_kernel(function, &error);
+  *size = 8;
+  return done(error);
 }

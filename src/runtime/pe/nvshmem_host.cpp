@@ -145,6 +145,9 @@ void nvshmem_free(void* p) {
   if (p != nullptr) forward("nvshmem_free", p);
 }
 void* nvshmem_ptr(const void* p, int pe) { return reinterpret_cast<void*>(forward("nvshmem_ptr", p, pe)); }
+void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* p) {
+  return reinterpret_cast<void*>(forward("nvshmemx_mc_ptr", team, p));
+}
 
 int nvshmem_team_my_pe(nvshmem_team_t team) { return static_cast<int>(forward("nvshmem_team_my_pe", team)); }
 int nvshmem_team_n_pes(nvshmem_team_t team) { return static_cast<int>(forward("nvshmem_team_n_pes", team)); }

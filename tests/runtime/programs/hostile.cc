@@ -99,7 +99,7 @@ const char* form_of(wire::Op op) {
     case Op::kOccupancy:
       return "dtdq";
     case Op::kLaunch:
-      return "dtddddddqqbt";
+      return "dtddddddqqbdddt";
     case Op::kFree:
       return "bq";
     case Op::kFreeAsync:
