@@ -1,5 +1,5 @@
 // echolo-test: mode=sanitize n=2
-// expect: early-exit
+// expect: early_exit
 // The source of a put is freed after the kernel, which has not waited for the put.
 #include <cuda_runtime.h>
 #include <nvshmem.h>

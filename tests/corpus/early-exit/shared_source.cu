@@ -1,5 +1,5 @@
 // echolo-test: mode=sanitize n=2
-// expect: early-exit
+// expect: early_exit
 // The block ends while its put may still read its shared memory.
 #include <cuda_runtime.h>
 #include <nvshmem.h>
