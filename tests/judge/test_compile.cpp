@@ -48,6 +48,22 @@ TEST(CompileLog, AssemblerErrorsNameTheSourceLine) {
   EXPECT_NE(said.find("k.cu:6:30: error: Unknown modifier '.bogus'"), std::string::npos) << said;
 }
 
+// A candidate decides how long the compiler's lines are, and what stands in them.
+TEST(CompileLog, EndlessLinesAndNumbersAreOnlyText) {
+  const CompileRequest request = request_for("k.cu");
+  const std::string many(2'000'000, 'x');
+  EXPECT_EQ(explain_log("ptxas " + many + "\n", request, "").size(), many.size() + 7);
+  const std::string undefined = explain_log("ld: undefined reference to `" + many + "'\n", request, "");
+  EXPECT_NE(undefined.find("x is used but nowhere defined"), std::string::npos);
+  const std::string forged = "ptxas a.ptx, line 99999999999999999999999; error   : no\n";
+  EXPECT_EQ(explain_log(forged, request, "\t.loc\t1 4 0\n"), forged);
+  EXPECT_EQ(explain_log("ptxas a.ptx, line 1; error   : no\n", request,
+                        "\t.loc\t99999999999999999999 4 0\n.file 1 \"" + many + "\"\n"),
+            "error: no\n");
+  EXPECT_TRUE(
+      read_register_counts("Compiling entry function 'k'\nUsed 99999999999999999999 registers\n").empty());
+}
+
 TEST(CompileLog, TerminalEscapesAreShownNotSent) {
   EXPECT_EQ(explain_log("candidate.cu:1: \x1b[31mred\n", request_for("k.cu"), "").find('\x1b'),
             std::string::npos);
