@@ -74,6 +74,7 @@ void add_word(TableEntry& entry, std::string_view spec) {
 TableEntry compile_form(const FormSource& source) {
   TableEntry entry;
   entry.form.prefix = source.prefix;
+  entry.form.video = source.prefix.starts_with("v") && source.prefix != "vote";
   entry.prefix_words = words_of(source.prefix, '.');
   entry.prefix_words.erase(entry.prefix_words.begin());
   entry.min_types = source.min_types;

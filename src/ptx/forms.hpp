@@ -31,6 +31,7 @@ struct Form {
   std::size_t min_operands = 0;
   std::size_t max_operands = 0;  // without those of "*"
   bool more = false;             // "*"
+  bool video = false;            // operands may have selectors (.b0), those of vmad a minus
   bool takes_label = false;      // an undeclared name among the operands is a label
 };
 

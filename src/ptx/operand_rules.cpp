@@ -62,7 +62,7 @@ const char* mismatch(const OperandRule& rule, const Operand& operand, std::span<
                  ? nullptr
                  : "a register or an immediate";
     default:
-      if (operand.negated) return "a value without '!'";
+      if (operand.negated && instruction.op != Opcode::kVmad) return "a value without '!'";
       if (is_predicate(operand, registers) && !takes_predicates(instruction))
         return "a register that is no predicate";
       switch (kind) {

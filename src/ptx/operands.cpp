@@ -23,6 +23,20 @@ bool Parser::parse_operand(const Form& form, Operand& operand, int depth) {
     operand.negated = true;
     return true;
   }
+  if (token.is('-') && form.prefix == "vmad") {
+    lexer_.next();
+    if (lexer_.peek().kind == TokenKind::kIdent) {
+      if (!parse_named_operand(form, operand, depth)) return false;
+      if (operand.kind != OperandKind::kRegister) return fail(token, "only a register may follow '-'");
+      operand.negated = true;
+      return true;
+    }
+    Constant constant;
+    if (!parse_constant(constant)) return false;
+    operand.kind = OperandKind::kImmediate;
+    operand.value = -constant.value;
+    return true;
+  }
   if (token.kind != TokenKind::kNumber && !token.is('-') && !token.is('+') && !token.is('~') &&
       !token.is('(') && token.kind != TokenKind::kIdent) {
     return unexpected(token, "an operand");
@@ -91,9 +105,16 @@ bool Parser::parse_named_operand(const Form& form, Operand& operand, int depth) 
       case SymbolKind::kRegister:
         operand.kind = OperandKind::kRegister;
         operand.reg = symbol->index;
-        if (lexer_.peek().kind == TokenKind::kDotted) {
+        if (form.video && lexer_.peek().kind == TokenKind::kDotted) {
+          // Kept in the value: its letters, the first in the lowest byte.
+          const Token selector = lexer_.next();
+          if (selector.text.size() > sizeof(operand.value))
+            return fail(selector, shown(selector) + " is no selector of a video instruction");
+          for (std::size_t i = 0; i < selector.text.size(); ++i)
+            operand.value |= std::int64_t{static_cast<unsigned char>(selector.text[i])} << (8 * i);
+        } else if (lexer_.peek().kind == TokenKind::kDotted) {
           return fail(lexer_.peek(), "selectors of video instructions, such as " + shown(lexer_.peek()) +
-                                         ", are not supported");
+                                         ", belong to video instructions");
         }
         break;
       case SymbolKind::kVectorRegister:

@@ -65,6 +65,9 @@ Functions find_half(const Form& form);        // f16, f16x2, bf16, bf16x2 arithm
 Functions find_approx(const Form& form);      // rcp rsqrt sqrt sin cos ex2 lg2 tanh div: .approx, .full
 Functions find_directed(const Form& form);    // f32 and f64 with .rz, .rm, .rp
 Functions find_cross_lane(const Form& form);  // shfl vote match redux movmatrix
-Functions find_mma(const Form& form);         // mma.sync
+bool is_video(ptx::Opcode op);
+Functions find_video(const Form& form);      // vadd and its like
+Functions find_mma(const Form& form);        // mma.sync, mma.sp, wmma.mma
+Functions find_mma_float(const Form& form);  // those on narrow floating-point numbers
 
 }  // namespace echolo::vgpu::alu

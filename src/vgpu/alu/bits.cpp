@@ -134,6 +134,7 @@ HWY_INLINE std::uint32_t bfind(T a) {
   return kShiftAmount ? zeros : kBits<T> - 1 - zeros;
 }
 HWY_INLINE std::uint32_t fns(std::uint32_t mask, std::uint32_t base, std::int32_t offset) {
+  if (offset == std::numeric_limits<std::int32_t>::min()) return 0;  // as an H200 has it
   if (base > 31) return 0xffffffffU;
   if (offset == 0) return ((mask >> base) & 1U) != 0 ? base : 0xffffffffU;
   const int step = offset > 0 ? 1 : -1;
@@ -149,7 +150,9 @@ struct Bfe {
   static HWY_INLINE T f(T a, std::uint32_t b, std::uint32_t c) {
     using U = std::make_unsigned_t<T>;
     constexpr std::uint32_t kTop = kBits<T> - 1;
-    const std::uint32_t position = b & 0xffU, length = c & 0xffU;
+    // Of the 64-bit forms, which are several instructions, the hardware reads whole words.
+    constexpr std::uint32_t kRead = sizeof(T) == 8 ? 0xffffffffU : 0xffU;
+    const std::uint32_t position = b & kRead, length = c & kRead;
     const std::uint32_t shift = pick(position > kTop, kTop, position);
     const std::uint32_t spare = pick(length > kTop, 0U, kBits<T> - length) & kTop;
     if constexpr (std::is_signed_v<T>) {
@@ -168,8 +171,9 @@ struct Bfe {
 struct Bfi {
   template <typename T>
   static HWY_INLINE T f(T a, T b, std::uint32_t c, std::uint32_t d) {
-    const std::uint32_t position = (c & 0xffU) > kBits<T> ? kBits<T> : c & 0xffU;
-    const std::uint32_t length = (d & 0xffU) > kBits<T> ? kBits<T> : d & 0xffU;
+    constexpr std::uint32_t kRead = sizeof(T) == 8 ? 0xffffffffU : 0xffU;
+    const std::uint32_t position = (c & kRead) > kBits<T> ? kBits<T> : c & kRead;
+    const std::uint32_t length = (d & kRead) > kBits<T> ? kBits<T> : d & kRead;
     const auto mask = static_cast<T>(((Wide<T>{1} << length) - 1) << position);
     return (b & ~mask) | (static_cast<T>(Wide<T>{a} << position) & mask);
   }

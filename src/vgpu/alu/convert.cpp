@@ -93,7 +93,7 @@ HWY_INLINE float narrow(double a) {
 template <class H>
 HWY_INLINE float half_to_f32(std::uint16_t a) {
   const float x = H::to_f32(a);
-  if constexpr (std::is_same_v<H, Bf16>) return pick(is_nan(x), as_float(as_bits(x) | 0x00400000U), x);
+  if constexpr (std::is_same_v<H, Bf16>) return x;  // a shift, whatever it is
   return canonical(x);
 }
 template <class H, bool kFtz, bool kRelu>
@@ -131,6 +131,13 @@ HWY_INLINE std::uint32_t to_tf32(float a) {
   const std::uint32_t rounded = (bits + 0x1000U) & 0xffffe000U;
   return pick((bits & 0x7f800000U) != 0x7f800000U, rounded, bits & 0xffffe000U);
 }
+
+// .satfinite: what rounds to infinity or beyond, NaN too, is one step less.
+HWY_INLINE std::uint32_t to_tf32_finite(float a) {
+  const std::uint32_t rounded = to_tf32(a);
+  return pick((rounded & 0x7fffffffU) >= 0x7f800000U, rounded - 0x2000U, rounded);
+}
+HWY_INLINE float bf16_to_f32_ftz(std::uint16_t a) { return canonical(flush(bf16_to_f32(a))); }
 
 // ---- Choosing
 // ---------------------------------------------------------------------------------------------------
@@ -373,6 +380,7 @@ Functions fast(const ConvertCode& code) {
 }  // namespace
 
 Functions select_convert(const Form& form) {
+  if (form.inst.mode == "pack") return same(run_pack);
   const ConvertCode code =
       ConvertCode::unpack(convert_code(form.inst, form.destination_bits, form.source_bits));
   const std::size_t n_sources = form.inst.operands.size() - 1;
@@ -382,6 +390,10 @@ Functions select_convert(const Form& form) {
       return code.relu ? lanewise_rare<&pack_half<F16, true>>() : lanewise<&pack_half<F16, false>>();
     return code.relu ? lanewise_rare<&pack_half<Bf16, true>>() : lanewise<&pack_half<Bf16, false>>();
   }
+  if (code.to == Type::kTf32 && code.finite && code.rounding == Rounding::kRna)
+    return lanewise_rare<&to_tf32_finite>();
+  if (code.to == Type::kF32 && code.from == Type::kBf16 && code.ftz && code.from_bits == 16)
+    return lanewise_rare<&bf16_to_f32_ftz>();
   if (can_convert_packed(code, n_sources)) return same(run_convert_packed);
   if (n_sources != 1) return {};
   if (const Functions found = fast(code)) return found;

@@ -35,6 +35,9 @@ void run_convert_any(const Lanes& lanes, const Inst& inst, std::uint32_t mask);
 // Those with two narrow floats in the destination (d, a, b or d, packed a).
 void run_convert_packed(const Lanes& lanes, const Inst& inst, std::uint32_t mask);
 
+// cvt.pack: d, a, b and maybe c. aux[0]: see plan_pack.
+void run_pack(const Lanes& lanes, const Inst& inst, std::uint32_t mask);
+
 // Whether the two above can do it.
 bool can_convert_any(const ConvertCode& code);
 bool can_convert_packed(const ConvertCode& code, std::size_t n_sources);

@@ -111,7 +111,7 @@ std::uint64_t to_float(Number number, Type to, const ConvertCode& code, const Fo
     if (number.kind == Number::Kind::kNan || number.negative) return 0;
     const std::uint64_t one = static_cast<std::uint64_t>(format.bias())
                               << static_cast<unsigned>(format.fraction_bits);
-    const std::uint64_t bits = exact::pack(format, number, rounding);
+    const std::uint64_t bits = exact::pack(format, number, rounding, code.ftz && to == Type::kF32);
     return bits > one ? one : bits;
   }
   const std::uint64_t bits = exact::pack(format, number, rounding, code.ftz && to == Type::kF32);
@@ -142,7 +142,8 @@ std::uint64_t convert(std::uint64_t raw, const ConvertCode& code) {
     return to_float(exact::from_integer(negative, magnitude), code.to, code, *format_of(code.to));
   }
   const Format from = *format_of(code.from);
-  const Number number = exact::unpack(from, source, code.ftz && code.from == Type::kF32);
+  const Number number =
+      exact::unpack(from, source, code.ftz && code.from == Type::kF32 && code.to != Type::kF16);
   const bool keeps_payload =
       (code.from == Type::kF64 || code.to == Type::kF64) && !is_integer(code.to) && !code.sat;
   if (number.kind == Number::Kind::kNan && keeps_payload)
@@ -218,6 +219,49 @@ void run_convert_packed(const Lanes& lanes, const Inst& inst, std::uint32_t mask
     };
     write(lanes, inst.operands[0], code.to_bits, i, one(high) << to_shift | one(low));
   }
+}
+
+// cvt.pack.sat.type.s32{.b32}: both sources clamped to the narrow type, A above B, and C above both
+// (9.7.9.23).
+void run_pack(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
+  const auto bits = static_cast<unsigned>(inst.aux[0] & 0xffU);
+  const bool is_signed = (inst.aux[0] >> 8U & 1U) != 0;
+  const std::int64_t most = (std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1,
+                     least = is_signed ? -most - 1 : 0;
+  const auto clamped = [&](std::int32_t x) {
+    return static_cast<std::uint32_t>(std::clamp(std::int64_t{x}, least, most)) & ((1U << bits) - 1);
+  };
+  for (int i = 0; i < kWarpSize; ++i) {
+    if (((mask >> static_cast<unsigned>(i)) & 1U) == 0) continue;
+    const std::uint32_t a = clamped(lanes.read<std::int32_t>(inst.operands[1])[i]);
+    const std::uint32_t b = clamped(lanes.read<std::int32_t>(inst.operands[2])[i]);
+    const std::uint32_t c =
+        inst.n_operands > 3 ? lanes.read<std::uint32_t>(inst.operands[3])[i] << (2 * bits) : 0;
+    lanes.write<std::uint32_t>(inst.operands[0])[i] = c | a << bits | b;
+  }
+}
+
+Status plan_pack(PlanBuilder& to, const ptx::Instruction& inst) {
+  static constexpr struct {
+    std::string_view word;
+    unsigned bits;
+  } kTypes[] = {{"u2", 2}, {"s2", 2}, {"u4", 4}, {"s4", 4}, {"u8", 8}, {"s8", 8}, {"u16", 16}, {"s16", 16}};
+  unsigned bits = 0;
+  bool is_signed = false;
+  for (const auto& type : kTypes) {
+    if (std::ranges::find(inst.modifiers, type.word) == inst.modifiers.end()) continue;
+    bits = type.bits;
+    is_signed = type.word[0] == 's';
+  }
+  if (bits == 0 || !inst.sat) return usage_error("it needs .sat and a type of 2, 4, 8 or 16 bits");
+  if (inst.operands.size() != (bits == 16 ? 3U : 4U))
+    return usage_error("it takes a third source where the type has less than 16 bits, and only there");
+  if (Status status = to.destination(inst.operands[0], Type::kB32); !status.ok()) return status;
+  for (std::size_t i = 1; i < inst.operands.size(); ++i) {
+    if (Status status = to.source(inst.operands[i], Type::kB32); !status.ok()) return status;
+  }
+  to.plan.aux[0] = bits | (is_signed ? 0x100U : 0U);
+  return {};
 }
 
 }  // namespace echolo::vgpu::alu

@@ -1,5 +1,7 @@
 // f32 and f64 arithmetic with .rz, .rm or .rp (PTX ISA 9.7.3), in exact arithmetic rounded once: the host's
 // rounding mode stays what it is. These forms are rare enough to be done lane by lane.
+#include <span>
+
 #include "vgpu/alu/alu.hpp"
 #include "vgpu/alu/exact.hpp"
 #include "vgpu/alu/operands.hpp"
@@ -20,7 +22,21 @@ enum class Operation : std::uint8_t { kAdd, kSub, kMul, kFma, kDiv, kRcp, kSqrt 
 template <typename U>
 constexpr Format kFormat = sizeof(U) == 4 ? exact::kF32 : exact::kF64;
 
+// Which NaN operand is handed on (of f64): float64.cpp.
+const Number* nan_among(Operation operation, const Number* x) {
+  static constexpr int kSum[] = {1, 0}, kFused[] = {1, 2, 0}, kQuotient[] = {0, 1}, kOne[] = {0};
+  std::span<const int> order = kSum;
+  if (operation == Operation::kFma) order = kFused;
+  if (operation == Operation::kDiv) order = kQuotient;
+  if (operation == Operation::kRcp || operation == Operation::kSqrt) order = kOne;
+  for (const int i : order) {
+    if (x[i].kind == Number::Kind::kNan) return &x[i];
+  }
+  return nullptr;
+}
+
 Number compute(Operation operation, const Number* x, Rounding rounding) {
+  if (const Number* nan = nan_among(operation, x); nan != nullptr) return *nan;
   switch (operation) {
     case Operation::kAdd:
       return exact::add(x[0], x[1], rounding);
@@ -33,9 +49,6 @@ Number compute(Operation operation, const Number* x, Rounding rounding) {
       return exact::multiply(x[0], x[1]);
     case Operation::kFma: {
       const Number product = exact::multiply(x[0], x[1]);
-      // An invalid product gives way to the NaN of the addend.
-      if (product.kind == Number::Kind::kNan && product.nan_bits == 0 && x[2].kind == Number::Kind::kNan)
-        return x[2];
       return exact::add(product, x[2], rounding);
     }
     case Operation::kDiv:

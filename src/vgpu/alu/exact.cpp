@@ -147,7 +147,7 @@ std::uint64_t pack(const Format& format, const Number& number, Rounding rounding
                                   (rounding != Rounding::kRp || !number.negative);
     return sign | (towards_infinity ? beyond : largest(format));
   }
-  if (flush_subnormals && (result >> fraction_bits) == 0) return sign;
+  if (flush_subnormals && leading < lowest) return sign;  // by the value before rounding
   return sign | result;
 }
 

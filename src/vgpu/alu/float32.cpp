@@ -1,6 +1,6 @@
 // f32 arithmetic rounding to nearest even (PTX ISA 9.7.3): add sub mul fma mad div sqrt rcp neg abs min max
-// copysign. .ftz flushes subnormal operands and results to zero of their sign, .sat clamps to [0, 1] with NaN
-// as 0.
+// copysign. .ftz flushes subnormal operands and results to zero of their sign (products and fused sums by
+// what they are before rounding), .sat clamps to [0, 1] with NaN as 0.
 #include "vgpu/alu/alu.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,6 +34,15 @@ HWY_INLINE float out(float x) {
   return canonical(x);
 }
 
+// `result` is `exact` rounded, `lost` what `exact` lacks of the true value: zero where that is below the
+// smallest normal number, though rounding reached it.
+HWY_INLINE float flush_by(float result, double exact, double lost) {
+  const double magnitude = __builtin_fabs(exact);
+  const bool below = (lost < 0.0) != (exact < 0.0) && lost != 0.0;
+  const bool tiny = (magnitude < 0x1p-126) | ((magnitude == 0x1p-126) & below);
+  return as_float(pick(tiny, as_bits(result) & 0x80000000U, as_bits(result)));
+}
+
 struct Add {
   template <unsigned kMode>
   static HWY_INLINE float f(float a, float b) {
@@ -49,13 +58,21 @@ struct Sub {
 struct Mul {
   template <unsigned kMode>
   static HWY_INLINE float f(float a, float b) {
-    return out<kMode>(in<kMode>(a) * in<kMode>(b));
+    const float x = in<kMode>(a), y = in<kMode>(b);
+    if constexpr ((kMode & kFtz) != 0) return out<kMode>(flush_by(x * y, double{x} * double{y}, 0.0));
+    return out<kMode>(x * y);
   }
 };
 struct Fma {
   template <unsigned kMode>
   static HWY_INLINE float f(float a, float b, float c) {
-    return out<kMode>(__builtin_fmaf(in<kMode>(a), in<kMode>(b), in<kMode>(c)));
+    const float x = in<kMode>(a), y = in<kMode>(b), z = in<kMode>(c);
+    const float result = __builtin_fmaf(x, y, z);
+    if constexpr ((kMode & kFtz) != 0) {
+      const double product = double{x} * double{y}, sum = product + double{z};
+      return out<kMode>(flush_by(result, sum, product - (sum - double{z})));
+    }
+    return out<kMode>(result);
   }
 };
 struct Div {

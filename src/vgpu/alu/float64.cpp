@@ -1,5 +1,6 @@
-// f64 arithmetic rounding to nearest even (PTX ISA 9.7.3). The first NaN operand is handed on, made quiet; an
-// invalid operation gives 0xfff8000000000000.
+// f64 arithmetic rounding to nearest even (PTX ISA 9.7.3). A NaN operand is handed on, made quiet; of
+// several the second one, in a fused sum b before c before a, in a quotient the dividend. An invalid
+// operation gives 0xfff8000000000000.
 #include "vgpu/alu/alu.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,12 +28,12 @@ HWY_INLINE double settle(double result, double a) {
 HWY_INLINE double settle(double result, double a, double b) {
   return pick(is_nan(a), quiet(a), settle(result, b));
 }
-HWY_INLINE double add(double a, double b) { return settle(a + b, a, b); }
-HWY_INLINE double sub(double a, double b) { return settle(a - b, a, b); }
-HWY_INLINE double mul(double a, double b) { return settle(a * b, a, b); }
+HWY_INLINE double add(double a, double b) { return settle(a + b, b, a); }
+HWY_INLINE double sub(double a, double b) { return settle(a - b, b, a); }
+HWY_INLINE double mul(double a, double b) { return settle(a * b, b, a); }
 HWY_INLINE double divide(double a, double b) { return settle(a / b, a, b); }
 HWY_INLINE double fused(double a, double b, double c) {
-  return pick(is_nan(a), quiet(a), settle(__builtin_fma(a, b, c), b, c));
+  return pick(is_nan(b), quiet(b), settle(__builtin_fma(a, b, c), c, a));
 }
 HWY_INLINE double reciprocal(double a) { return settle(1.0 / a, a); }
 HWY_INLINE double root(double a) { return settle(__builtin_sqrt(a), a); }
@@ -48,7 +49,7 @@ HWY_INLINE double min_max(double a, double b) {
   };
   const double picked = pick((key(a) < key(b)) != kMax, a, b);
   const double result = pick(is_nan(a), b, pick(is_nan(b), a, picked));
-  return pick(is_nan(result), quiet(a), result);
+  return pick(is_nan(result), quiet(b), result);
 }
 
 }  // namespace

@@ -77,9 +77,17 @@ HWY_INLINE std::uint16_t finish(std::uint16_t h, unsigned mode) {
   return h;
 }
 
+// With .ftz a result is flushed by what it is before rounding.
+template <class H>
+constexpr float kLeastNormal = std::bit_cast<float>(static_cast<std::uint32_t>(127 + 1 - H::kBias) << 23U);
+template <class H>
+HWY_INLINE std::uint16_t flush_tiny(std::uint16_t h, double exact, unsigned mode) {
+  const bool tiny = (mode & kFtz) != 0 && __builtin_fabs(exact) < static_cast<double>(kLeastNormal<H>);
+  return static_cast<std::uint16_t>(tiny ? h & 0x8000U : h);
+}
 template <class H>
 HWY_INLINE std::uint16_t out(float x, unsigned mode) {
-  return finish<H>(H::from_f32(x), mode);
+  return finish<H>(flush_tiny<H>(H::from_f32(x), x, mode), mode);
 }
 
 struct Add {
@@ -107,7 +115,8 @@ struct Mul {
 struct Fma {
   template <class H>
   static HWY_INLINE std::uint16_t f(std::uint16_t a, std::uint16_t b, std::uint16_t c, unsigned mode) {
-    return finish<H>(narrow_odd<H>(fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode))), mode);
+    const double exact = fused_to_odd(in<H>(a, mode), in<H>(b, mode), in<H>(c, mode));
+    return finish<H>(flush_tiny<H>(narrow_odd<H>(exact), exact, mode), mode);
   }
 };
 template <class H>

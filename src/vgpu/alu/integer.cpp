@@ -244,8 +244,8 @@ HWY_INLINE std::uint32_t relu_packed(std::uint32_t a, std::uint32_t b) {
       a, b, [](std::int16_t x, std::int16_t y) HWY_ATTR { return Max::f(Op::f(x, y), std::int16_t{0}); });
 }
 
-// ---- Carry. aux[0]: bit 0 reads CC.CF, bit 1 writes it. d = a + b + CF or a - b - CF; CF is the carry or
-// the borrow.
+// ---- Carry. aux[0]: bit 0 reads CC.CF, bit 1 writes it. d = a + b + CF, or a - b less one where CF is
+// clear: on the hardware a subtraction leaves the carry of a + ~b + 1, the opposite of a borrow.
 
 template <typename T, bool kSubtract>
 HWY_INLINE bool add_with_carry(T a, T b, bool carry, T* d) {
@@ -259,11 +259,12 @@ void run_carry(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   T* d = lanes.write<T>(inst.operands[0]);
   const T* a = lanes.read<T>(inst.operands[1]);
   const T* b = lanes.read<T>(inst.operands[2]);
-  const std::uint32_t carry_in = (inst.aux[0] & 1U) != 0 ? *lanes.carry : 0;
+  const std::uint32_t inverted = kSubtract ? kAllLanes : 0U;
+  const std::uint32_t carry_in = (inst.aux[0] & 1U) != 0 ? *lanes.carry ^ inverted : 0;
   std::uint32_t carry_out = 0;
   for (int i = 0; i < kWarpSize; ++i) {
     if ((mask & kLaneBit[i]) == 0) continue;
-    if (add_with_carry<T, kSubtract>(a[i], b[i], (carry_in & kLaneBit[i]) != 0, &d[i]))
+    if (add_with_carry<T, kSubtract>(a[i], b[i], (carry_in & kLaneBit[i]) != 0, &d[i]) != kSubtract)
       carry_out |= kLaneBit[i];
   }
   if ((inst.aux[0] & 2U) != 0) *lanes.carry = (*lanes.carry & ~mask) | carry_out;

@@ -33,12 +33,15 @@ Result<std::uint64_t> immediate_bits(const ptx::Operand& literal, ptx::Type type
 // Inst::aux[0] of cvt; see convert.hpp.
 std::uint64_t convert_code(const ptx::Instruction& inst, int destination_bits, int source_bits);
 
+Status plan_pack(PlanBuilder& to, const ptx::Instruction& inst);  // cvt.pack
+
 // Inst::aux[0] of f32 and f64 arithmetic; see directed.cpp.
 std::uint64_t directed_code(const ptx::Instruction& inst);
 // The same of f16 and bf16 arithmetic: 1 ftz, 2 sat, 4 relu, 8 NaN, 16 xorsign.
 std::uint64_t half_code(const ptx::Instruction& inst);
 
 Status plan_cross_lane(PlanBuilder& to, const ptx::Instruction& inst);
+Status plan_video(PlanBuilder& to, const ptx::Instruction& inst);
 Status plan_mma(PlanBuilder& to, const ptx::Instruction& inst);
 
 }  // namespace echolo::vgpu::alu

@@ -252,7 +252,7 @@ Status plan_operands(PlanBuilder& to, const ptx::Instruction& inst) {
     case Opcode::kMov:
       return plan_mov(to, inst);
     case Opcode::kCvt:
-      return plan_cvt(to, inst);
+      return inst.mode == "pack" ? plan_pack(to, inst) : plan_cvt(to, inst);
     case Opcode::kShfl:
     case Opcode::kVote:
     case Opcode::kMatch:
@@ -260,9 +260,10 @@ Status plan_operands(PlanBuilder& to, const ptx::Instruction& inst) {
     case Opcode::kMovmatrix:
       return plan_cross_lane(to, inst);
     case Opcode::kMma:
+    case Opcode::kWmma:
       return plan_mma(to, inst);
     default:
-      return plan_ordinary(to, inst);
+      return is_video(inst.op) ? plan_video(to, inst) : plan_ordinary(to, inst);
   }
 }
 
@@ -275,6 +276,7 @@ Functions find(const Form& form) {
     case Opcode::kCvt:
       return find_convert(form);
     case Opcode::kMma:
+    case Opcode::kWmma:
       return find_mma(form);
     case Opcode::kSetp:
     case Opcode::kSet:
@@ -320,7 +322,7 @@ Functions find(const Form& form) {
       }
       return {};
     default:
-      return find_bits(form);
+      return is_video(inst.op) ? find_video(form) : find_bits(form);
   }
 }
 
@@ -401,7 +403,8 @@ std::string form_of(const ptx::Instruction& inst) {
 
 Result<Plan> plan_alu(const ptx::Module& /*module*/, const ptx::Function& function,
                       const ptx::Instruction& inst, bool* mine) {
-  *mine = alu::is_mine(inst.op);
+  *mine = alu::is_mine(inst.op) || alu::is_video(inst.op) ||
+          (inst.op == ptx::Opcode::kWmma && inst.mode == "mma");
   if (!*mine) return Plan{};
   if (Status status = alu::use_simd_target_of_environment(); !status.ok()) return status.error();
   alu::PlanBuilder builder{function, {}};
