@@ -110,7 +110,11 @@ TEST(AluFloat32, AllRoundingsFlushingAndSaturation) {
                 std::fesetround(rounding.mode);
                 const float exact = host(op, x[0], x[1], x[2]);
                 std::fesetround(FE_TONEAREST);
-                const float result = ftz && !std::isnan(exact) ? as_f32(flushed(bits_of(exact))) : exact;
+                float result = ftz && !std::isnan(exact) ? as_f32(flushed(bits_of(exact))) : exact;
+                // Products and fused sums are flushed by what they are before rounding.
+                const Quad unrounded = Quad{x[0]} * Quad{x[1]} + (op == 3 ? Quad{x[2]} : Quad{0});
+                const bool tiny = unrounded < Quad{0x1p-126} && unrounded > Quad{-0x1p-126};
+                if (ftz && (op == 2 || op == 3) && tiny) result = std::copysign(0.0F, exact);
                 return sat ? saturated(result) : canonical(result);
               },
               40);
@@ -127,8 +131,12 @@ TEST(AluFloat64, AllRoundingsAndNanPayloads) {
       check(
           std::string(kOperations[op].name) + "." + rounding.name + ".f64" + operands("%fd", n),
           [&, n](Sources s) -> std::optional<std::uint64_t> {
-            for (int i = 0; i < n; ++i) {
-              if (std::isnan(as_f64(s[i]))) return s[i] | 1ULL << 51U;
+            // Of several NaN operands: of a fused sum b, c, a, of a quotient the first, else the last.
+            const std::vector<int> order = op == 3
+                                               ? std::vector<int>{1, 2, 0}
+                                               : (op == 4 ? std::vector<int>{0, 1} : std::vector<int>{1, 0});
+            for (const int i : order) {
+              if (i < n && std::isnan(as_f64(s[i]))) return s[i] | 1ULL << 51U;
             }
             std::fesetround(rounding.mode);
             const double result = host(op, as_f64(s[0]), as_f64(s[1]), as_f64(s[2]));
@@ -170,7 +178,7 @@ TEST(AluFloat, SignsMinimaAndMaxima) {
     check(std::string(max ? "max" : "min") + ".f64 %fd1, %fd2, %fd3",
           [=](Sources s) -> std::optional<std::uint64_t> {
             const double a = as_f64(s[0]), b = as_f64(s[1]);
-            if (std::isnan(a) && std::isnan(b)) return s[0] | 1ULL << 51U;
+            if (std::isnan(a) && std::isnan(b)) return s[1] | 1ULL << 51U;
             if (std::isnan(a)) return s[1];
             if (std::isnan(b)) return s[0];
             if (a == b) return max ? s[0] & s[1] : s[0] | s[1];  // they differ at most in the sign of zero

@@ -277,7 +277,9 @@ TEST(AluBits, CountingFindingAndFields) {
       return out;
     });
     check("bfi" + b + same + ", " + reg + "3, %r4, %r5", [width](Sources s) -> std::optional<std::uint64_t> {
-      const int position = static_cast<int>(s[2] & 0xffU), length = static_cast<int>(s[3] & 0xffU);
+      const std::uint64_t read = width == 64 ? 0xffffffffU : 0xffU;  // as an H200 does
+      const auto position = static_cast<std::int64_t>(s[2] & read),
+                 length = static_cast<std::int64_t>(s[3] & read);
       std::uint64_t out = s[1];
       for (int i = 0; i < length && position + i < width; ++i) {
         out = (out & ~(1ULL << static_cast<unsigned>(position + i))) |
@@ -288,12 +290,16 @@ TEST(AluBits, CountingFindingAndFields) {
     for (const bool is_signed : {false, true}) {
       const std::string type = (is_signed ? ".s" : ".u") + std::to_string(bits) + " ";
       check("bfe" + type + same + ", %r3, %r4", [=](Sources s) -> std::optional<std::uint64_t> {
-        const int position = static_cast<int>(s[1] & 0xffU), length = static_cast<int>(s[2] & 0xffU);
+        const std::uint64_t read = width == 64 ? 0xffffffffU : 0xffU;
+        const auto position = static_cast<std::int64_t>(s[1] & read),
+                   length = static_cast<std::int64_t>(s[2] & read);
         const std::uint64_t sign =
-            !is_signed || length == 0 ? 0 : bit(s[0], std::min(position + length - 1, width - 1));
+            !is_signed || length == 0
+                ? 0
+                : bit(s[0], static_cast<int>(std::min<std::int64_t>(position + length - 1, width - 1)));
         std::uint64_t out = 0;
         for (int i = 0; i < width; ++i)
-          out |= (i < length && position + i < width ? bit(s[0], position + i) : sign)
+          out |= (i < length && position + i < width ? bit(s[0], static_cast<int>(position + i)) : sign)
                  << static_cast<unsigned>(i);
         return out;
       });

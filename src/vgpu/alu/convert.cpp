@@ -394,6 +394,7 @@ Functions select_convert(const Form& form) {
     return lanewise_rare<&to_tf32_finite>();
   if (code.to == Type::kF32 && code.from == Type::kBf16 && code.ftz && code.from_bits == 16)
     return lanewise_rare<&bf16_to_f32_ftz>();
+  if (code.to == Type::kTf32 && code.finite) return {};  // with other roundings: later architectures
   if (can_convert_packed(code, n_sources)) return same(run_convert_packed);
   if (n_sources != 1) return {};
   if (const Functions found = fast(code)) return found;

@@ -71,7 +71,10 @@ void run_directed(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
     for (int s = 0; s < kSources; ++s)
       sources[s] = exact::unpack(kFormat<U>, lanes.read<U>(inst.operands[s + 1])[i], ftz);
     const Number result = compute(kOperation, sources, rounding);
-    std::uint64_t bits = exact::pack(kFormat<U>, result, rounding, ftz);
+    // Quotients and roots, which are sequences of instructions, are flushed after rounding.
+    constexpr bool kLate = kOperation == Operation::kDiv || kOperation == Operation::kRcp;
+    std::uint64_t bits = exact::pack(kFormat<U>, result, rounding, ftz && !kLate);
+    if (kLate && ftz && (bits & 0x7f800000U) == 0) bits &= 0x80000000U;
     if (sizeof(U) == 8 && result.kind == Number::Kind::kNan && result.nan_bits != 0)
       bits = result.nan_bits | 1ULL << 51U;
     if (sat) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "vgpu/memory/lane_ops.hpp"
+#include "vgpu/memory/matrix_plans.hpp"
 #include "vgpu/memory/texture.hpp"
 
 namespace echolo::vgpu {
@@ -158,6 +159,10 @@ Result<Plan> plan_memory(const ptx::Module& module, const ptx::Function& functio
       return plan_address(context);
     case Opcode::kMbarrier:
       return plan_barrier_object(context);
+    case Opcode::kWmma:
+      return plan_wmma(context);
+    case Opcode::kWgmma:
+      return plan_wgmma(context);
     case Opcode::kMultimem:
       return plan_multicast(context);
     case Opcode::kTensormap:

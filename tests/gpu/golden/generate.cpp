@@ -1,10 +1,11 @@
-// Writes forms.ptx (an entry for each form that has golden vectors) and forms.txt (the forms, in order) into
-// the folder that is named on the command line. See README.md.
+// Writes into the folder named on the command line: forms.ptx (an entry for each form that has golden vectors),
+// forms.txt (the forms, in order) and wgmma.ptx. See README.md.
 #include <fstream>
 #include <iostream>
 
 #include "../../vgpu/ptx_forms.hpp"
 #include "golden.hpp"
+#include "wgmma.hpp"
 
 namespace {
 
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  std::ofstream(folder + "/wgmma.ptx") << golden::wgmma_module(golden::wgmma_cases());
   std::cout << index << " forms\n";
   return ptx.good() && list.good() ? 0 : 3;
 }

@@ -2,11 +2,13 @@
 // library is opened at run time). See README.md.
 //
 //   golden_record forms.txt forms.cubin FOLDER
+//   golden_record wgmma wgmma.cubin FOLDER
 //
 // A form's results: for each destination kThreads values as wide as the register, predicates one byte each.
 //   h200.txt              the hash of each form's results, then the form
 //   h200-approximate.bin  the results of the approximate forms, one after the other
 //   raw-N.bin             the results of all forms, in parts
+// Of wgmma: h200-wgmma.txt and raw-wgmma.bin, the registers of D, each of 128 threads.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "golden.hpp"
+#include "wgmma.hpp"
 
 namespace {
 
@@ -77,10 +80,32 @@ int main(int argc, char** argv) {
   check(allocate(&in, kMost), "cuMemAlloc");
   check(allocate(&out, kMost), "cuMemAlloc");
 
+  const std::string folder = argv[3];
+  if (std::string(argv[1]) == "wgmma") {
+    std::ofstream hashes(folder + "/h200-wgmma.txt"), raw(folder + "/raw-wgmma.bin", std::ios::binary);
+    const std::vector<golden::Wgmma> cases = golden::wgmma_cases();
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const std::vector<unsigned char> input = golden::wgmma_input(cases[i], i);
+      std::vector<char> output(static_cast<std::size_t>(cases[i].results) * 512);
+      Handle function = nullptr;
+      check(function_of(&function, module, ("w" + std::to_string(i)).c_str()), "cuModuleGetFunction");
+      check(upload(in, input.data(), input.size()), "cuMemcpyHtoD");
+      void* parameters[] = {&in, &out};
+      check(launch(function, 1, 1, 1, 128, 1, 1, 0, nullptr, parameters, nullptr), "cuLaunchKernel");
+      check(synchronize(), golden::wgmma_name(cases[i], i).c_str());
+      check(download(output.data(), out, output.size()), "cuMemcpyDtoH");
+      raw.write(output.data(), static_cast<std::streamsize>(output.size()));
+      char hash[17];
+      std::snprintf(hash, sizeof(hash), "%016llx",
+                    static_cast<unsigned long long>(golden::hash_of(output.data(), output.size())));
+      hashes << hash << ' ' << golden::wgmma_name(cases[i], i) << '\n';
+    }
+    return 0;
+  }
+
   std::ifstream forms(argv[1]);
   std::vector<unsigned char> operands, results;
   std::size_t index = 0, written = 0, part = 0;
-  const std::string folder = argv[3];
   std::ofstream file, hashes(folder + "/h200.txt"),
       approximate(folder + "/h200-approximate.bin", std::ios::binary);
   for (std::string form; std::getline(forms, form); ++index) {
