@@ -12,16 +12,28 @@ constexpr std::array kGuardedWords = {"asm",        "__asm",         "__asm__", 
 
 constexpr char kAnything = '*';
 
-// Whether `pattern`, in which * stands for any text, can be `word`.
+// Whether `pattern`, in which * stands for any text, can be `word`. In time of their product however many
+// stars there are: a candidate writes the pattern.
 bool can_be(std::string_view pattern, std::string_view word) {
-  if (pattern.empty()) return word.empty();
-  if (pattern.front() == kAnything) {
-    for (std::size_t n = 0; n <= word.size(); ++n) {
-      if (can_be(pattern.substr(1), word.substr(n))) return true;
+  std::size_t p = 0;
+  std::size_t w = 0;
+  std::size_t star = std::string_view::npos;  // the last one, which has taken the word up to `taken`
+  std::size_t taken = 0;
+  while (w < word.size()) {
+    if (p < pattern.size() && pattern[p] == kAnything) {
+      star = p++;
+      taken = w;
+    } else if (p < pattern.size() && pattern[p] == word[w]) {
+      ++p;
+      ++w;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      w = ++taken;
+    } else {
+      return false;
     }
-    return false;
   }
-  return !word.empty() && word.front() == pattern.front() && can_be(pattern.substr(1), word.substr(1));
+  return pattern.find_first_not_of(kAnything, p) == std::string_view::npos;
 }
 
 bool ends_declaration(const Token& token) {

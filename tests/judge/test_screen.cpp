@@ -223,6 +223,20 @@ TEST(Tokens, PlacesAreThoseOfTheFile) {
   EXPECT_TRUE(stream.faults.empty());
 }
 
+// However many pieces a candidate pastes, the answer comes at once.
+TEST(Macros, PastesOfManyPiecesAreDecidedAtOnce) {
+  std::string pieces;
+  for (int i = 0; i < 100'000; ++i) pieces += "a##";
+  const auto pasted = [](const std::string& text) {
+    return dangerous_paste(read_macros(directives_of(tokenize(text).tokens)).macros.at(0));
+  };
+  EXPECT_EQ(pasted("#define P(a) " + pieces + "Z\n"), "");
+  EXPECT_EQ(pasted("#define P(a) " + pieces + "m\n"), "asm");
+  EXPECT_EQ(pasted("#define P(a) _##a##_##a##Z##a\n"), "");
+  EXPECT_EQ(pasted("#define P(a) __##a##vice##a\n"), "__device__");
+  EXPECT_EQ(pasted("#define P(a) as##a##m##m\n"), "");
+}
+
 TEST(Tokens, AnyBytesAreRead) {
   std::uint32_t state = 1;
   for (int round = 0; round < 2000; ++round) {
