@@ -262,6 +262,16 @@ void run_vectors(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
       }
     }
   }
+  if constexpr (!kNarrow) {
+    if (mask == kAllLanes) {
+      for (int i = 0; i < kSums; ++i) {
+        auto* out = lanes.write<float>(slots[i]);
+        for (int row = 0; row < 8; ++row)
+          std::memcpy(out + 4 * row, &c[i / 2][row][i % 2 * 4], 4 * sizeof(float));
+      }
+      return;
+    }
+  }
   for (int i = 0; i < kSums; ++i) {
     auto* out = lanes.write<std::uint32_t>(slots[i]);
     for (int lane = 0; lane < kWarpSize; ++lane) {

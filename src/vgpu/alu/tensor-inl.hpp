@@ -78,12 +78,25 @@ inline float tensor_sum(const float* a, const float* b, int stride, int depth, f
   return cut_off(static_cast<double>(sum) * std::ldexp(1.0, most - kKeptBits), odd);
 }
 
-// Eight columns of results for some rows. Row r of A is at a + r * a_stride, its exponents at ea likewise; b
-// and eb are [depth][8]; c is [rows][8], in and out. All numbers finite, A and B within the exponents above.
-// False, with nothing written, where the largest exponent of some result is too small for this.
+// To integers, towards zero; all are below 2^31 in size, so that there is nothing to correct.
+template <class V, class DI>
+HWY_INLINE auto truncate_small(DI di, V v) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  static_cast<void>(di);
+  return hwy::HWY_NAMESPACE::Vec256<std::int32_t>{_mm256_cvttps_epi32(v.raw)};
+#else
+  return hwy::HWY_NAMESPACE::ConvertTo(di, v);
+#endif
+}
+
+// Eight columns of results for some rows (an even number). Row r of A is at a + r * a_stride, its exponents
+// at ea likewise; b and eb are [depth][8]; c is [rows][8], in and out. All numbers finite, A and B within the
+// exponents above. False, with nothing written, where the largest exponent of some result is too small for
+// this.
 template <int kDepth, bool kOdd>
-HWY_INLINE bool tensor_tile(const float* a, const std::int32_t* ea, int a_stride, const float* b,
-                            const std::int32_t* eb, float* c, int rows) {
+HWY_INLINE bool tensor_tile(const float* HWY_RESTRICT a, const std::int32_t* HWY_RESTRICT ea, int a_stride,
+                            const float* HWY_RESTRICT b, const std::int32_t* HWY_RESTRICT eb,
+                            float* HWY_RESTRICT c, int rows) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 8> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -92,49 +105,65 @@ HWY_INLINE bool tensor_tile(const float* a, const std::int32_t* ea, int a_stride
   const hn::Half<decltype(di)> dih;
   const hn::Half<decltype(d)> dh;
   constexpr std::int32_t kFloor = -100;
+  constexpr int kTogether = 2;  // rows that share what is loaded of B
   const auto no_exponent = hn::Set(di, kNoExponent), floor = hn::Set(di, kFloor);
   const auto kept = hn::Set(du, ~0x1fffffffULL);
-  bool good = true;
+  auto lowest = floor;
   alignas(64) float out[16 * 8];
-  for (int row = 0; row < rows; ++row) {
-    const float* x = a + row * a_stride;
-    const std::int32_t* ex = ea + row * a_stride;
+  for (int row = 0; row < rows; row += kTogether) {
     for (std::size_t column = 0; column < 8; column += hn::Lanes(d)) {
-      const auto addend = hn::LoadU(d, c + row * 8 + column);
-      const auto addend_bits = hn::And(hn::BitCast(di, addend), hn::Set(di, 0x7fffffff));
-      auto most = hn::Max(hn::Sub(hn::ShiftRight<23>(addend_bits), hn::Set(di, 127)), hn::Set(di, -126));
-      most = hn::IfThenElse(hn::Eq(addend_bits, hn::Zero(di)), no_exponent, most);
-      for (int k = 0; k < kDepth; ++k)
-        most = hn::Max(most, hn::Add(hn::Set(di, ex[k]), hn::LoadU(di, eb + 8 * k + column)));
-      // Nothing but zeros: any scale will do.
-      most = hn::IfThenElse(hn::Lt(most, hn::Set(di, kNoExponent / 2)), floor, most);
-      good = good && hn::AllFalse(di, hn::Lt(most, floor));
-      const auto scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(hn::Set(di, 127 + kKeptBits), most)));
-      auto sum = hn::ConvertTo(di, hn::Mul(addend, scale));
-      // 16 products of less than 2^27 fit; with the addend they may not.
-      auto products = hn::Zero(di);
-      for (int k = 0; k < kDepth; ++k) {
-        const auto product = hn::Mul(hn::Set(d, x[k]), hn::LoadU(d, b + 8 * k + column));
-        products = hn::Add(products, hn::ConvertTo(di, hn::Mul(product, scale)));
+      decltype(hn::Zero(di)) most[kTogether];
+      decltype(hn::Zero(d)) scale[kTogether];
+      for (int r = 0; r < kTogether; ++r) {
+        const auto bits =
+            hn::And(hn::BitCast(di, hn::LoadU(d, c + (row + r) * 8 + column)), hn::Set(di, 0x7fffffff));
+        const auto exponent = hn::Max(hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 127)), hn::Set(di, -126));
+        most[r] = hn::IfThenElse(hn::Eq(bits, hn::Zero(di)), no_exponent, exponent);
       }
-      const auto unit = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(most, hn::Set(di, 127 - kKeptBits))));
-      const auto finish = [&](auto whole, auto rest, auto by) HWY_ATTR {
-        const auto exact =
-            hn::Mul(hn::Add(hn::PromoteTo(dd, whole), hn::PromoteTo(dd, rest)), hn::PromoteTo(dd, by));
-        const auto bits = hn::BitCast(du, exact);
-        auto cut = hn::And(bits, kept);
-        if constexpr (kOdd) {
-          const auto lost = hn::Ne(hn::AndNot(kept, bits), hn::Zero(du));
-          cut = hn::Or(cut, hn::IfThenElseZero(lost, hn::Set(du, 0x20000000U)));
+      for (int k = 0; k < kDepth; ++k) {
+        const auto of_b = hn::LoadU(di, eb + 8 * k + column);
+        for (int r = 0; r < kTogether; ++r)
+          most[r] = hn::Max(most[r], hn::Add(hn::Set(di, ea[(row + r) * a_stride + k]), of_b));
+      }
+      decltype(hn::Zero(di)) products[kTogether];
+      for (int r = 0; r < kTogether; ++r) {
+        // Nothing but zeros: any scale will do.
+        most[r] = hn::IfThenElse(hn::Lt(most[r], hn::Set(di, kNoExponent / 2)), floor, most[r]);
+        lowest = hn::Min(lowest, most[r]);
+        scale[r] = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(hn::Set(di, 127 + kKeptBits), most[r])));
+        products[r] = hn::Zero(di);
+      }
+      // 16 products of less than 2^27 fit; with the addend they may not.
+      for (int k = 0; k < kDepth; ++k) {
+        const auto of_b = hn::LoadU(d, b + 8 * k + column);
+        for (int r = 0; r < kTogether; ++r) {
+          const auto product = hn::Mul(hn::Set(d, a[(row + r) * a_stride + k]), of_b);
+          products[r] = hn::Add(products[r], truncate_small(di, hn::Mul(product, scale[r])));
         }
-        return hn::DemoteTo(dh, hn::BitCast(dd, cut));
-      };
-      const auto low = finish(hn::LowerHalf(dih, products), hn::LowerHalf(dih, sum), hn::LowerHalf(dh, unit));
-      const auto high =
-          finish(hn::UpperHalf(dih, products), hn::UpperHalf(dih, sum), hn::UpperHalf(dh, unit));
-      hn::StoreU(hn::Combine(d, high, low), d, out + row * 8 + column);
+      }
+      for (int r = 0; r < kTogether; ++r) {
+        const auto addend = truncate_small(di, hn::Mul(hn::LoadU(d, c + (row + r) * 8 + column), scale[r]));
+        const auto unit = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(most[r], hn::Set(di, 127 - kKeptBits))));
+        const auto finish = [&](auto whole, auto rest, auto by) HWY_ATTR {
+          const auto exact =
+              hn::Mul(hn::Add(hn::PromoteTo(dd, whole), hn::PromoteTo(dd, rest)), hn::PromoteTo(dd, by));
+          const auto bits = hn::BitCast(du, exact);
+          auto cut = hn::And(bits, kept);
+          if constexpr (kOdd) {
+            const auto lost = hn::Ne(hn::AndNot(kept, bits), hn::Zero(du));
+            cut = hn::Or(cut, hn::IfThenElseZero(lost, hn::Set(du, 0x20000000U)));
+          }
+          return hn::DemoteTo(dh, hn::BitCast(dd, cut));
+        };
+        const auto low =
+            finish(hn::LowerHalf(dih, products[r]), hn::LowerHalf(dih, addend), hn::LowerHalf(dh, unit));
+        const auto high =
+            finish(hn::UpperHalf(dih, products[r]), hn::UpperHalf(dih, addend), hn::UpperHalf(dh, unit));
+        hn::StoreU(hn::Combine(d, high, low), d, out + (row + r) * 8 + column);
+      }
     }
   }
+  const bool good = hn::AllFalse(di, hn::Lt(lowest, floor));
   if (good) std::copy(out, out + rows * 8, c);
   return good;
 }
