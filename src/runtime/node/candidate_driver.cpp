@@ -152,16 +152,23 @@ Status CandidateDriver::enqueue_after(int pe, int thread, StreamHandle stream, i
   std::vector<TensorSpec> specs;
   for (const OutputSpec& output : spec_->candidate.outputs[index])
     specs.push_back({output.name, output.dtype, output.shape});
+  std::vector<std::uint64_t> input_bytes;
+  for (const TensorSpec& input : input_specs_[index]) input_bytes.push_back(input.bytes());
   const std::string path =
       spec_->candidate.output_dir.empty() ? "" : file_of(spec_->candidate.output_dir, call, pe);
   return submit(
       pe, thread, stream, "the judge's harvest",
-      [machine, tensors, specs, ended, write_error, path, call, index](Op& self) {
+      [machine, tensors, specs, ended, write_error, path, call, index, input_bytes,
+       given_back = given_back_](Op& self) {
         (*ended)[static_cast<std::size_t>(call - 1)][index] = self.done_ns;
         vgpu::Memory::Accessor who;
         who.site = &self.site;
         who.pe = self.pe;
         who.what = "the judge's harvest";
+        for (std::size_t i = 0; given_back && i < input_bytes.size(); ++i)
+          given_back(tensors.inputs[i], input_bytes[i], self);
+        for (std::size_t i = 0; given_back && i < specs.size(); ++i)
+          given_back(tensors.outputs[i], specs[i].bytes(), self);
         std::vector<TensorData> out;
         for (std::size_t i = 0; i < specs.size(); ++i) {
           TensorData tensor{specs[i], std::vector<std::uint8_t>(specs[i].bytes())};

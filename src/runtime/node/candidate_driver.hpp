@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class CandidateDriver {
   Result<std::vector<std::uint8_t>> next(int pe, int thread, StreamHandle stream);
   // "candidate_run, call 2"; empty between calls.
   std::string phase(int pe) const;
+  // Told of each input and output when a call is over and they are the judge's again.
+  using GivenBack = std::function<void(std::uint64_t base, std::uint64_t bytes, const Op& at)>;
+  void on_given_back(GivenBack given_back) { given_back_ = std::move(given_back); }
   int call_of(int pe) const;                       // 1-based number of the call that the PE is in, 0: none
   bool finished(int pe) const;                     // has been told to end
   std::vector<std::uint64_t> modelled_ns() const;  // by call: the maximum over PEs, 0 where it never ended
@@ -62,6 +66,7 @@ class CandidateDriver {
   std::vector<Tensors> current_;                                            // by PE
   std::shared_ptr<std::vector<std::vector<std::uint64_t>>> begun_, ended_;  // [call][pe], virtual ns
   std::shared_ptr<std::string> write_error_;
+  GivenBack given_back_;
   std::vector<std::vector<TensorSpec>>
       input_specs_;  // by PE: shapes of the inputs, from the first call's file
 };

@@ -78,6 +78,12 @@ Status Node::prepare() {
     Result<CandidateDriver> driver = CandidateDriver::create(spec_, *machine_, engine_);
     if (!driver.ok()) return driver.error();
     driver_ = std::move(*driver);
+    driver_->on_given_back([this](std::uint64_t base, std::uint64_t bytes, const Op& at) {
+      if (bytes == 0) return;
+      vgpu::Site site = at.site;
+      site.role = "end of the call";
+      fabric_->released(base, bytes, {}, site);
+    });
   }
   if (spec_.sandbox) {
     const std::string problem = sandbox_problem();
