@@ -174,7 +174,7 @@ TEST_F(CoreAsync, MulticastAndRemoteBarriers) {
 TEST_F(CoreAsync, TensorTilesSwizzledAndClipped) {
   constexpr int kColumns = 36, kRows = 20;
   for (const TensorSwizzle swizzle : {TensorSwizzle::kNone, TensorSwizzle::k128}) {
-    for (const auto& [x, y] : {std::pair{0, 0}, std::pair{8, 10}, std::pair{-3, -2}}) {
+    for (const auto& [x, y] : {std::pair{0, 0}, std::pair{8, 10}, std::pair{-4, -2}}) {
       Node node(ptx_);
       const std::vector<int> in = counting(kRows * kColumns);
       const std::uint64_t from = node.upload(in), to = node.upload(std::vector<int>(kRows * kColumns, -1));
@@ -227,6 +227,48 @@ TEST_F(CoreAsync, TensorTilesSwizzledAndClipped) {
           ASSERT_EQ(stored[at], hit ? in[at] + 1 : -1) << row << ' ' << column;
           ASSERT_EQ(summed[at], hit ? 5000 + in[at] + 1 : 5000) << row << ' ' << column;
         }
+      }
+    }
+  }
+}
+
+// Rows shorter than the swizzle's span are that far apart nevertheless; a tile begins at a multiple of 16
+// bytes. Both as an H200 does.
+TEST_F(CoreAsync, TensorTilesWithShortRows) {
+  TensorMap map;
+  map.rank = 2;
+  map.element = 4;
+  map.type = 3;
+  map.last[0] = map.last[1] = 63;
+  map.strides[0] = 256;
+  map.box[0] = 16;
+  map.box[1] = 16;
+  map.swizzle = TensorSwizzle::k128;
+  for (const int x : {4, 2}) {
+    Node node(ptx_);
+    const std::vector<int> in = counting(64 * 64);
+    const std::uint64_t raw = node.upload(std::vector<int>(512));
+    map.address = node.upload(in);
+    std::vector<std::uint8_t> bytes(sizeof map + 16);
+    std::memcpy(bytes.data(), &map, sizeof map);
+    std::memcpy(bytes.data() + sizeof map, &x, 4);
+    std::memcpy(bytes.data() + sizeof map + 8, &raw, 8);
+    LaunchRequest request;
+    request.module = node.modules[0];
+    request.kernel = "narrow_tile";
+    request.params = bytes;
+    ASSERT_TRUE(node.machine->launch(request).ok());
+    if (x == 2) {
+      EXPECT_EQ(node.finish(), Progress::kFaulted);
+      EXPECT_EQ(node.machine->findings().all()[0].kind, FindingKind::kMisaligned);
+      continue;
+    }
+    expect_clean(node, node.finish());
+    const std::vector<int> tile = node.download<int>(raw, 512);
+    for (int r = 0; r < 16; ++r) {
+      for (int c = 0; c < 32; ++c) {
+        const int at = 32 * r + 4 * ((c / 4) ^ (r % 8)) + c % 4;
+        ASSERT_EQ(tile[static_cast<std::size_t>(at)], c < 16 ? 64 * r + x + c + 1 : -5) << r << ' ' << c;
       }
     }
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <span>
 
 #include "vgpu/memory/async_operands.hpp"
 #include "vgpu/memory/tensor_map.hpp"
@@ -79,13 +78,15 @@ bool Tile::for_each_run(Inside inside, Outside outside) const {
   }
 }
 
-// Between a dense tile and its swizzled place in shared memory.
-void swizzle_copy(TensorSwizzle mode, std::uint64_t base, std::span<const std::uint8_t> from,
-                  std::span<std::uint8_t> to, bool spread) {
-  for (std::uint64_t i = 0; i < from.size(); i += 16) {
-    const std::uint64_t moved = swizzled(mode, base + i) - base;
-    std::memcpy(to.data() + (spread ? moved : i), from.data() + (spread ? i : moved), 16);
+// Calls visit(offset in the dense tile, offset in shared memory, bytes) for each part that keeps together.
+template <typename Visit>
+bool for_each_chunk(const Tile& tile, std::uint64_t base, Visit visit) {
+  const std::uint64_t row = tile.row_bytes(), pitch = tile.map.row_pitch();
+  if (tile.map.swizzle == TensorSwizzle::kNone) return visit(0, base, tile.bytes());
+  for (std::uint64_t i = 0; i < tile.bytes(); i += 16) {
+    if (!visit(i, swizzled(tile.map.swizzle, base + i / row * pitch + i % row), 16)) return false;
   }
+  return true;
 }
 
 bool fill_outside(const TensorMap& map, std::uint8_t* to, std::uint64_t bytes) {
@@ -147,6 +148,15 @@ MemOutcome tensor_copy(Warp& warp, const Inst& inst, std::uint32_t mask) {
           warp.lanes.read<std::uint32_t>(inst.operands[form.coordinates + d])[lane]);
       tile->count[d] = (map.box[d] + map.steps[d] - 1U) / map.steps[d];
     }
+    // An H200 calls it an illegal instruction.
+    if (tile->start[0] * map.element % 16 != 0) {
+      return async_fault(warp, inst, lane, FindingKind::kMisaligned,
+                         "a TMA tile begins " + std::to_string(tile->start[0] * map.element) +
+                             " bytes into its tensor's rows, which is no multiple of 16",
+                         "the first coordinate is " + std::to_string(tile->start[0]) + ", of elements of " +
+                             std::to_string(map.element) + " bytes",
+                         "begin tiles at multiples of " + std::to_string(16 / map.element) + " elements");
+    }
     const auto shared = shared_place(warp, inst, lane, form.op == TensorOp::kLoad ? "write" : "read",
                                      lane_address_at(warp, inst, 2, lane));
     if (!shared) return MemOutcome::kFault;
@@ -180,9 +190,12 @@ MemOutcome tensor_copy(Warp& warp, const Inst& inst, std::uint32_t mask) {
       operation.move = [&memory, tile, place = *shared, reduce](const Memory::Accessor& issuer) {
         Memory::Accessor who = issuer;
         who.check_written = true;
-        std::vector<std::uint8_t> held(tile->bytes()), dense(tile->bytes());
-        if (!memory.read_shared(*place.block, place.at, held.data(), held.size(), who)) return false;
-        swizzle_copy(tile->map.swizzle, place.at, held, dense, false);
+        std::vector<std::uint8_t> dense(tile->bytes());
+        const bool held =
+            for_each_chunk(*tile, place.at, [&](std::uint64_t offset, std::uint64_t at, std::uint64_t n) {
+              return memory.read_shared(*place.block, at, dense.data() + offset, n, who);
+            });
+        if (!held) return false;
         return tile->for_each_run(
             [&](std::uint64_t offset, std::uint64_t address, std::uint64_t bytes) {
               const AsyncPlace target{nullptr, address};
@@ -214,7 +227,7 @@ MemOutcome tensor_copy(Warp& warp, const Inst& inst, std::uint32_t mask) {
     operation.move = [&memory, tile, blocks, at = shared->at](const Memory::Accessor& issuer) {
       Memory::Accessor who = issuer;
       who.check_written = true;
-      std::vector<std::uint8_t> dense(tile->bytes()), placed(tile->bytes());
+      std::vector<std::uint8_t> dense(tile->bytes());
       const bool good = tile->for_each_run(
           [&](std::uint64_t offset, std::uint64_t address, std::uint64_t bytes) {
             return memory.read(address, dense.data() + offset, bytes, who);
@@ -223,9 +236,10 @@ MemOutcome tensor_copy(Warp& warp, const Inst& inst, std::uint32_t mask) {
             return fill_outside(tile->map, dense.data() + offset, bytes);
           });
       if (!good) return false;
-      swizzle_copy(tile->map.swizzle, at, dense, placed, true);
       return std::all_of(blocks.begin(), blocks.end(), [&](Block* block) {
-        return memory.write_shared(*block, at, placed.data(), placed.size(), who);
+        return for_each_chunk(*tile, at, [&](std::uint64_t offset, std::uint64_t place, std::uint64_t n) {
+          return memory.write_shared(*block, place, dense.data() + offset, n, who);
+        });
       });
     };
     memory.async().issue(std::move(operation));

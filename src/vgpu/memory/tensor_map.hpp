@@ -24,7 +24,12 @@ struct alignas(64) TensorMap {
   bool fills_nan = false;  // what is outside is NaN, else zero
 
   static constexpr std::uint64_t kMostBytes = 232448;  // of a tile: what a block's shared memory holds
-  // A tile's row with a swizzle is as long as the swizzle's span.
+  // Bytes from one row of a tile to the next in shared memory. With a swizzle a row takes the swizzle's whole
+  // span, however short it is (seen on an H200).
+  std::uint64_t row_pitch() const {
+    return swizzle == TensorSwizzle::kNone ? std::uint64_t{box[0]} * element
+                                           : 16ULL << static_cast<unsigned>(swizzle);
+  }
   bool valid() const {
     if (magic != kMagic || rank < 1 || rank > 5 || element == 0 || element > 8) return false;
     std::uint64_t bytes = element;
@@ -34,8 +39,7 @@ struct alignas(64) TensorMap {
     }
     const std::uint64_t row = std::uint64_t{box[0]} * element;
     if (bytes > kMostBytes || row % 16 != 0) return false;
-    return swizzle == TensorSwizzle::kNone ||
-           (swizzle <= TensorSwizzle::k128 && row == 16ULL << static_cast<unsigned>(swizzle));
+    return swizzle == TensorSwizzle::kNone || (swizzle <= TensorSwizzle::k128 && row <= row_pitch());
   }
 };
 static_assert(sizeof(TensorMap) == 128);

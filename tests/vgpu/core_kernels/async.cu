@@ -259,3 +259,18 @@ extern "C" __global__ void tensor_tile(const __grid_constant__ Map from, const _
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
   }
 }
+
+extern "C" __global__ void narrow_tile(const __grid_constant__ Map from, int x, int* raw) {
+  __shared__ alignas(1024) int tile[16 * 32];
+  __shared__ std::uint64_t bar;
+  for (int i = 0; i < 16 * 32; ++i) tile[i] = -5;
+  init_barrier(&bar, 1);
+  arrive_expect(&bar, 16 * 16 * 4);
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, 0}], "
+      "[%3];" ::"r"(shared_address(tile)),
+      "l"(&from), "r"(x), "r"(shared_address(&bar))
+      : "memory");
+  wait_parity(&bar, 0);
+  for (int i = 0; i < 16 * 32; ++i) raw[i] = tile[i];
+}
