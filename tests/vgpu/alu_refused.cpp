@@ -23,5 +23,11 @@ TEST(AluRefused, FormsOfLaterArchitectures) {
   EXPECT_GE(n, 50U);
 }
 
+TEST(AluRefused, RegisterCountsThatTheIsaForbids) {
+  for (const char* form : {"setmaxnreg.inc.sync.aligned.u32 16", "setmaxnreg.dec.sync.aligned.u32 100",
+                           "setmaxnreg.dec.sync.aligned.u32 264", "setmaxnreg.dec.sync.aligned.u32 %r1"})
+    EXPECT_NE(ptx_forms::refusal(form), "") << form;
+}
+
 }  // namespace
 }  // namespace echolo::vgpu

@@ -311,8 +311,15 @@ class FunctionDecoder {
       case Opcode::kFence:
         if (instruction.proxy) return control(instruction, Control::kNop, {}, 0);
         return control(instruction, Control::kFence, {}, 0, static_cast<std::uint64_t>(instruction.scope));
+      case Opcode::kSetmaxnreg: {
+        // The number of registers has no effect here; that it is one the ISA allows (9.7.19.5) is checked.
+        const bool constant = operands.size() == 1 && operands[0].kind == OperandKind::kImmediate;
+        const std::int64_t n = constant ? operands[0].value : 0;
+        if (n < 24 || n > 256 || n % 8 != 0)
+          return refuse(instruction, "setmaxnreg with a number that is no multiple of 8 from 24 to 256");
+        return control(instruction, Control::kNop, {}, 0);
+      }
       case Opcode::kGriddepcontrol:
-      case Opcode::kSetmaxnreg:
       case Opcode::kPmevent:
         return control(instruction, Control::kNop, {}, 0);
       case Opcode::kNanosleep:
