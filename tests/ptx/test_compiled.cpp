@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "../venv_nvcc.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "helpers.hpp"
@@ -19,23 +20,14 @@ namespace fs = std::filesystem;
 const fs::path kSource = fs::path(ECHOLO_SOURCE_DIR) / "tests/ptx/sources";
 const fs::path kData = fs::path(ECHOLO_SOURCE_DIR) / "tests/ptx/data";
 
-std::string nvcc() {
-  const fs::path lib = fs::path(ECHOLO_SOURCE_DIR) / ".venv/lib";
-  if (!fs::exists(lib)) return {};
-  for (const auto& python : fs::directory_iterator(lib)) {
-    const fs::path found = python.path() / "site-packages/nvidia/cu13/bin/nvcc";
-    if (fs::exists(found)) return found;
-  }
-  return {};
-}
-
 std::string compile(const std::string& name, bool relocatable) {
   const fs::path out =
       fs::path(ECHOLO_BINARY_DIR) / ("test_ptx_" + name + (relocatable ? "_rdc" : "") + ".ptx");
   Command command;
-  command.argv = {nvcc(),      "-std=c++17", "-gencode", "arch=compute_90a,code=compute_90a", "-lineinfo",
-                  "-cudart",   "none",       "-ptx",     (kSource / (name + ".cu")).string(), "-o",
-                  out.string()};
+  command.argv = {
+      test::venv_nvcc(), "-std=c++17", "-gencode", "arch=compute_90a,code=compute_90a", "-lineinfo",
+      "-cudart",         "none",       "-ptx",     (kSource / (name + ".cu")).string(), "-o",
+      out.string()};
   if (relocatable) command.argv.emplace_back("-rdc=true");
   command.timeout = std::chrono::minutes(5);
   const Result<Outcome> outcome = run_command(command);
@@ -156,7 +148,7 @@ TEST(PtxStored, InlineAsm) { check_inline_asm(must_parse(read("inline_asm.ptx"))
 class PtxCompiled : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (nvcc().empty()) GTEST_SKIP() << "no nvcc in .venv";
+    if (test::venv_nvcc().empty()) GTEST_SKIP() << "no nvcc in .venv";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Whole, PtxCompiled, testing::Values(false));

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "../venv_nvcc.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 
@@ -32,17 +33,7 @@ struct Folder {
 
 }  // namespace
 
-std::string nvcc() {
-  static const std::string found = [] {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(std::string(ECHOLO_SOURCE_DIR) + "/.venv/lib", error)) {
-      const std::string path = entry.path().string() + "/site-packages/nvidia/cu13/bin/nvcc";
-      if (::access(path.c_str(), X_OK) == 0) return path;
-    }
-    return std::string();
-  }();
-  return found;
-}
+std::string nvcc() { return echolo::test::venv_nvcc(); }
 
 namespace {
 

@@ -12,17 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "../venv_nvcc.hpp"
 #include "base/hash.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "vgpu/core/machine.hpp"
 
 namespace echolo::vgpu {
-
-inline std::string nvcc_path() {
-  return std::string(ECHOLO_SOURCE_DIR) + "/.venv/lib/python3.11/site-packages/nvidia/cu13/bin/nvcc";
-}
-inline bool have_nvcc() { return std::filesystem::exists(nvcc_path()); }
 
 // The PTX of a file in core_kernels.
 inline std::string compile_kernels(const std::string& name) {
@@ -34,9 +30,17 @@ inline std::string compile_kernels(const std::string& name) {
   const std::string out = folder + "/" + sha256_hex(*text) + ".ptx";
   if (!std::filesystem::exists(out)) {
     Command command;
-    command.argv = {nvcc_path(), "-std=c++17", "-gencode",   "arch=compute_90a,code=compute_90a",
-                    "-lineinfo", "-cudart",    "none",       "-ptx",
-                    source,      "-o",         out + ".part"};
+    command.argv = {test::venv_nvcc(),
+                    "-std=c++17",
+                    "-gencode",
+                    "arch=compute_90a,code=compute_90a",
+                    "-lineinfo",
+                    "-cudart",
+                    "none",
+                    "-ptx",
+                    source,
+                    "-o",
+                    out + ".part"};
     const Result<Outcome> outcome = run_command(command);
     if (!outcome.ok() || !outcome->ok()) {
       ADD_FAILURE() << (outcome.ok() ? outcome->standard_error : outcome.error().render());
@@ -151,6 +155,6 @@ class Node {
 };
 
 #define ECHOLO_NEEDS_NVCC() \
-  if (!have_nvcc()) GTEST_SKIP() << "needs nvcc"
+  if (echolo::test::venv_nvcc().empty()) GTEST_SKIP() << "needs nvcc"
 
 }  // namespace echolo::vgpu
