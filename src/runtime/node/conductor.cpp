@@ -206,7 +206,9 @@ bool Node::read_all_ready(int timeout_ms) {
     }
   }
   if (fds.empty()) return true;
+  attend();
   const int n = ::poll(fds.data(), fds.size(), timeout_ms);
+  attend();
   if (n < 0) return errno == EINTR;
   if (n == 0) return true;
   std::vector<int> ended;
@@ -228,6 +230,7 @@ bool Node::read_all_ready(int timeout_ms) {
           auto thread = std::make_unique<HostThread>();
           thread->index = process.next_thread++;
           thread->running_since = Clock::now();
+          thread->heard_at = attended_;
           ucred who{};
           socklen_t size = sizeof who;
           if (::getsockopt(message.socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
@@ -257,10 +260,12 @@ bool Node::read_all_ready(int timeout_ms) {
     } else {
       const auto it = process.threads.find(sources[i].what);
       if (it == process.threads.end()) continue;
+      it->second->heard_at = attended_;
       const ReadState state = it->second->in_call ? ReadState::kClosed : read_request(*it->second);
       if (state == ReadState::kClosed) {
         process.ending = process.ending || it->second->is_main;
         process.thread_left = Clock::now();
+        process.heard_at = attended_;
         process.threads.erase(it);
         continue;
       }
@@ -302,6 +307,7 @@ void Node::greet(int pe, HostThread& thread) {
   thread.in_call = false;
   thread.pending = {};
   thread.running_since = Clock::now();
+  thread.heard_at = attended_;
   if (answer.kind != Answer::Kind::kReply) {
     stop("crashed", "PE " + std::to_string(pe) + " speaks the node's protocol wrongly");
   } else if (!write_reply(thread.socket.get(), answer.error, answer.flags, answer.payload, answer.fd)) {
@@ -358,6 +364,7 @@ bool Node::answer_round(bool* progress) {
       thread->in_call = false;
       thread->pending = {};
       thread->running_since = Clock::now();
+      thread->heard_at = attended_;
       *progress = true;
       // Where the reply is not taken the process is ending, or it is lost: its end or the time limit will
       // tell.

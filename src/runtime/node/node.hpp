@@ -90,7 +90,8 @@ class Node {
   bool read_all_ready(int timeout_ms);
   // ---- watch.cpp ----
   bool quiet(PeState& pe, std::chrono::steady_clock::time_point now, bool* computing) const;
-  bool lost(PeProcess& process, std::chrono::steady_clock::time_point now) const;
+  bool lost(PeProcess& process) const;
+  void attend();
   bool may_poll(const PeState& pe) const;
   std::chrono::steady_clock::time_point owes_since(const PeProcess& process, bool* owes) const;
   std::chrono::milliseconds computed(PeProcess& process, std::chrono::steady_clock::time_point since) const;
@@ -155,6 +156,10 @@ class Node {
   std::string stop_status_, stop_message_;
   double device_seconds_ = 0;  // wall time spent executing kernels
   std::chrono::steady_clock::time_point start_{};
+  // How long the node has been there to listen: the patience that hosts get is counted in it, so that no host
+  // pays for a copy of gigabytes which the node makes.
+  std::chrono::steady_clock::duration attended_{};
+  std::optional<std::chrono::steady_clock::time_point> last_poll_;
   std::uint64_t idle_polls_ = 0;  // answers to polls since the device last did anything
   std::uint64_t n_changes_ = 0;   // what idle_polls_ is judged by
   bool poll_round_ = false;       // this round answers polls whose work is not done

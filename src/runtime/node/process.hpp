@@ -68,6 +68,7 @@ struct HostThread {
   Pending pending;
   std::vector<std::uint8_t> incoming;                     // bytes of a request that is not complete yet
   std::chrono::steady_clock::time_point running_since{};  // of the last reply
+  std::chrono::steady_clock::duration heard_at{};         // Node::attended_ when it last sent or got anything
 };
 
 enum class ReadState : std::uint8_t { kOk, kClosed, kMalformed };
@@ -93,6 +94,7 @@ struct PeProcess {
   std::map<int, std::unique_ptr<HostThread>> threads;
   int next_thread = 0;
   std::chrono::steady_clock::time_point started{};
+  std::chrono::steady_clock::duration heard_at{};       // Node::attended_ when a thread of it last went away
   std::chrono::steady_clock::time_point thread_left{};  // when the last of its threads to go away did so
 
   std::chrono::steady_clock::time_point watched_since{};  // what watched_from was taken for

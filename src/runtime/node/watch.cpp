@@ -21,6 +21,8 @@ constexpr milliseconds kAsleep{5};
 constexpr milliseconds kStuckAsleep{500};
 // Past so many times its limit of wall time a host is given up whatever it was given of the processor.
 constexpr int kPatience = 4;
+// Between two looks at the sockets no more than this counts as time in which a host could have been heard.
+constexpr milliseconds kAttention{100};
 
 }  // namespace
 
@@ -82,12 +84,22 @@ bool Node::quiet(PeState& pe, Clock::time_point now, bool* computing) const {
   return waited > kComputing && (asleep || used >= kComputing) && may_poll(pe);
 }
 
-bool Node::lost(PeProcess& process, Clock::time_point now) const {
+// Called before and after the node looks at its sockets.
+void Node::attend() {
+  const Clock::time_point now = Clock::now();
+  if (last_poll_) attended_ += std::min<Clock::duration>(now - *last_poll_, kAttention);
+  last_poll_ = now;
+}
+
+bool Node::lost(PeProcess& process) const {
   bool owes = false;
   const Clock::time_point since = owes_since(process, &owes);
-  if (!owes || now - since < spec_.host_timeout) return false;
-  if (now - since >= kPatience * spec_.host_timeout || process.process <= 0)
-    return now - since >= kPatience * spec_.host_timeout;
+  Clock::duration heard_at = process.heard_at;
+  for (const auto& [index, thread] : process.threads) heard_at = std::max(heard_at, thread->heard_at);
+  const Clock::duration waited = attended_ - heard_at;
+  if (!owes || waited < spec_.host_timeout) return false;
+  if (waited >= kPatience * spec_.host_timeout || process.process <= 0)
+    return waited >= kPatience * spec_.host_timeout;
   int n_tasks = 0;
   const bool asleep = all_asleep(process.process, &n_tasks);
   const bool in_calls = std::any_of(process.threads.begin(), process.threads.end(), [](const auto& entry) {
@@ -116,10 +128,10 @@ bool Node::check_limits() {
   }
   for (auto& pe : pes_) {
     PeProcess& process = pe->process;
-    if (process.ended || !lost(process, now)) continue;
+    if (process.ended || !lost(process)) continue;
     // It may sleep because it has asked since we last looked: what it has sent is there now.
     if (!read_all_ready(0) || stopped_) return false;
-    if (process.ended || !lost(process, now)) continue;
+    if (process.ended || !lost(process)) continue;
     // Asks the process where it is; its handler answers with a note, unless it is beyond that.
     if (!process.asked_where && process.process > 0) {
       process.asked_where = true;
