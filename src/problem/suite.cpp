@@ -83,4 +83,12 @@ Result<Problem> find_problem(const std::string& name_or_directory) {
       near.empty() ? "problems are " + join(*names, ", ") + "; a directory is written with a '/'" : near);
 }
 
+std::string lasting_name(const Problem& problem) {
+  const Result<Problem> of_suite = find_problem(problem.name);
+  if (of_suite && of_suite->directory == problem.directory) return problem.name;
+  std::error_code code;
+  const fs::path whole = fs::canonical(problem.directory, code);
+  return code ? problem.directory : whole.string();
+}
+
 }  // namespace echolo

@@ -22,5 +22,8 @@ Result<std::vector<Problem>> load_suite();
 // A problem of the suite by name, or any problem by the path of its directory. Errors (kUsage) offer near
 // names.
 Result<Problem> find_problem(const std::string& name_or_directory);
+// What find_problem() will find this problem by from anywhere: its name where it is the suite's, else its
+// directory.
+std::string lasting_name(const Problem& problem);
 
 }  // namespace echolo

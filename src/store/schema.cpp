@@ -6,7 +6,7 @@ namespace echolo::store {
 namespace {
 
 // A step, once released, is never changed: a later version adds another.
-constexpr std::array<std::string_view, 1> kMigrations = {R"sql(
+constexpr std::array<std::string_view, 2> kMigrations = {R"sql(
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   sequence INTEGER NOT NULL,
@@ -57,6 +57,19 @@ CREATE TRIGGER events_never_change BEFORE UPDATE ON events
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
 CREATE TRIGGER events_never_go BEFORE DELETE ON events
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+)sql",
+                                                         R"sql(
+CREATE TABLE kept_verdicts (
+  id TEXT PRIMARY KEY,
+  command TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  candidate TEXT NOT NULL,
+  source TEXT NOT NULL,
+  options TEXT NOT NULL,
+  status TEXT NOT NULL,
+  verdict TEXT NOT NULL,
+  created TEXT NOT NULL
+) STRICT;
 )sql"};
 
 }  // namespace

@@ -430,6 +430,39 @@ Result<std::optional<std::string>> Store::find_verdict(const std::string& run, s
   });
 }
 
+Status Store::keep_verdict(const KeptVerdict& verdict) {
+  return impl_->guarded([&](SQLite::Database& db) -> Status {
+    execute(db,
+            "INSERT OR REPLACE INTO kept_verdicts"
+            " (id, command, subject, candidate, source, options, status, verdict, created)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            verdict.id, verdict.command, verdict.subject, verdict.candidate, verdict.source, verdict.options,
+            verdict.status, verdict.verdict, now_text());
+    return {};
+  });
+}
+
+Result<KeptVerdict> Store::kept_verdict(std::string_view id) const {
+  return impl_->guarded([&](SQLite::Database& db) -> Result<KeptVerdict> {
+    // Hex digits only, so that nothing in it means more than itself to LIKE.
+    const bool plausible = !id.empty() && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    SQLite::Statement query(
+        db,
+        "SELECT id, command, subject, candidate, source, options, status, verdict, created"
+        " FROM kept_verdicts WHERE id LIKE ? || '%' ORDER BY id LIMIT 2");
+    query.bind(1, std::string(id));
+    std::vector<KeptVerdict> found;
+    while (plausible && query.executeStep()) {
+      const auto text = [&](int column) { return query.getColumn(column).getString(); };
+      found.push_back({text(0), text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8)});
+    }
+    if (found.empty()) return usage_error("the store holds no verdict '" + std::string(id) + "'");
+    if (found.size() > 1 && found.front().id != id)
+      return usage_error("several verdicts begin with '" + std::string(id) + "'");
+    return found.front();
+  });
+}
+
 Status Store::append_event(const std::string& run, std::string_view kind, std::string_view data) {
   return impl_->guarded([&](SQLite::Database& db) -> Status {
     add_event(db, run, kind, data);

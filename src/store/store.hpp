@@ -1,8 +1,8 @@
 // The store: everything that a run was, did and found, in one folder.
-//   echolo.db       SQLite (WAL): runs, iterations, verdicts and an append-only table of events
-//   artifacts/      files by the SHA-256 of their content (candidate sources, verdicts, logs)
-//   cache/          what can be computed again (compiled candidates, reference outputs); safe to delete
-//   locks/          one file a run, locked while its process lives
+//   echolo.db       SQLite (WAL): runs, iterations, verdicts (of runs, and of single checks by id) and an
+//   append-only table of events artifacts/      files by the SHA-256 of their content (candidate sources,
+//   verdicts, logs) cache/          what can be computed again (compiled candidates, reference outputs); safe
+//   to delete locks/          one file a run, locked while its process lives
 // A run needs no clean exit: whether it is alive is asked of the kernel (its lock), so a run that was killed
 // is listed as interrupted and can be resumed. Errors are kMachine (disk full, read-only, damaged) unless
 // they say otherwise; what failed has left nothing half-written.
@@ -54,6 +54,19 @@ struct Iteration {
   std::string detail;     // a JSON object: knobs, modelled cost
   std::string status;     // "proposed" until judged, then the verdict's status
   std::string verdict;    // artifact hash of the verdict's JSON; empty until judged
+};
+
+// A verdict by its id, with everything needed to come to it again.
+struct KeptVerdict {
+  std::string id;         // hex digits; the same question about the same source has the same id
+  std::string command;    // "check" or "sanitize"
+  std::string subject;    // the problem's name or directory; the program's path for sanitize
+  std::string candidate;  // "sha256:..."
+  std::string source;     // artifact hash of the source's text
+  std::string options;    // a JSON object
+  std::string status;
+  std::string verdict;  // artifact hash of the verdict's JSON
+  std::string created;  // UTC, ISO 8601; set by the store
 };
 
 struct Event {
@@ -124,6 +137,11 @@ class Store {
   // already.
   Result<std::optional<std::string>> find_verdict(const std::string& run, std::string_view candidate,
                                                   std::string_view options_key) const;
+
+  // Replaces what an earlier asking of the same question has left.
+  Status keep_verdict(const KeptVerdict& verdict);
+  // By id or a unique beginning of one. Error (kUsage): none, or several.
+  Result<KeptVerdict> kept_verdict(std::string_view id) const;
 
   Status append_event(const std::string& run, std::string_view kind, std::string_view data);
   Result<std::vector<Event>> events(const std::string& run, std::int64_t after = 0) const;
