@@ -469,8 +469,10 @@ class Rank:
             "flops": self.flops[key],
             "seconds": seconds,
         }
-        with open(prefix + ".json", "w", encoding="utf-8") as file:
+        # Whoever watches takes the case away as soon as the files of all ranks stand there under their names.
+        with open(prefix + ".json.new", "w", encoding="utf-8") as file:
             json.dump(result, file)
+        os.replace(prefix + ".json.new", prefix + ".json")
 
 
 def _same(a, b):

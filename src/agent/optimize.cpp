@@ -13,6 +13,7 @@
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
 #include "judge/jobs.hpp"
+#include "judge/kept.hpp"
 #include "judge/toolchain.hpp"
 #include "problem/suite.hpp"
 #include "reference/reference.hpp"
@@ -230,6 +231,8 @@ class Run {
     if (!verdict) return verdict.error();
     if (verdict->status == "infra")
       return machine_error(verdict->message, "echolo doctor says what is missing");
+    if (Status kept = judge::keep_check(store_, problem_, candidates_[i], check, *verdict); !kept)
+      return kept;
     const json document = judge::to_json(*verdict);
     take_verdict(document, attempt);
     Result<std::string> artifact = store_.put_artifact(document.dump(1));
@@ -348,10 +351,8 @@ Result<OptimizeReport> optimize(const Problem& problem, const OptimizeOptions& o
   std::error_code code;
   if (std::filesystem::exists(options.start, code))
     recorded.start = std::filesystem::absolute(options.start).string();
-  const Result<Problem> of_suite = find_problem(problem.name);
-  const bool by_name = of_suite && of_suite->directory == problem.directory;
-  Result<store::OpenRun> open = store.create_run(
-      {"optimize", by_name ? problem.name : problem.directory, run.world(), options_to_text(recorded)});
+  Result<store::OpenRun> open =
+      store.create_run({"optimize", lasting_name(problem), run.world(), options_to_text(recorded)});
   if (!open) return std::move(open).error();
   progress.note("run " + open.value().id);
   return run.work(open.value().id);

@@ -172,6 +172,10 @@ Result<Outcome> run_command(const Command& command) {
       outcome.timed_out = true;
       kill_group();
     }
+    if (!killed && command.on_tick && !command.on_tick()) {
+      outcome.cancelled = true;
+      kill_group();
+    }
     // The child may be gone while a grandchild it left behind still holds the pipes.
     siginfo_t info{};
     if (!killed && ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&

@@ -23,19 +23,21 @@ struct Command {
   std::size_t capture_limit = 4U << 20U;            // bytes kept of each stream; the rest is read and dropped
   bool merge_output = false;                        // standard error into standard output
   std::function<void(std::string_view)> on_output;  // called with standard output as it comes; may be empty
-  std::function<void()> in_child;                   // runs between fork and exec; async-signal-safe code only
+  std::function<bool()> on_tick;   // called while the child lives, at least every 50 ms; false kills it
+  std::function<void()> in_child;  // runs between fork and exec; async-signal-safe code only
 };
 
 struct Outcome {
   int exit_code = -1;  // valid where signal == 0 and !timed_out
   int signal = 0;      // the signal that ended it, or 0
   bool timed_out = false;
+  bool cancelled = false;    // on_tick said so
   bool interrupted = false;  // this process was asked to stop (see interrupt_flag)
   bool truncated = false;    // output beyond capture_limit was dropped
   std::string standard_output;
   std::string standard_error;
   double seconds = 0;
-  bool ok() const { return !timed_out && !interrupted && signal == 0 && exit_code == 0; }
+  bool ok() const { return !timed_out && !cancelled && !interrupted && signal == 0 && exit_code == 0; }
 };
 
 // Waits for the child and kills its whole process group at the limit, on interruption, or when this object's

@@ -1,8 +1,8 @@
 // echolo check PROBLEM CANDIDATE
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/session.hpp"
+#include "judge/kept.hpp"
 #include "problem/suite.hpp"
 
 namespace echolo::cli {
@@ -27,9 +27,7 @@ int run(const Session& session, const Arguments& given) {
   Result<judge::Verdict> verdict = judge::check_candidate(*problem, *candidate, *options, *progress);
   progress.reset();
   if (!verdict) return session.fail(verdict.error());
-  const std::string text = session.json ? judge::to_json(*verdict).dump(2) + "\n"
-                                        : judge::render(*verdict, {session.colour_out, session.verbose});
-  return session.print(text, judge::exit_code_of(*verdict));
+  return session.print(*verdict, judge::keep_check(store.value(), *problem, *candidate, *options, *verdict));
 }
 
 }  // namespace

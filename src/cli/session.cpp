@@ -2,10 +2,18 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "agent/options.hpp"
+#include "base/text.hpp"
 
 namespace echolo::cli {
+namespace {
+
+// Of seeds and of schedules: more than anybody waits for, and what a typing error should not ask for.
+constexpr int kMostSeeds = 1000;
+
+}  // namespace
 
 Result<std::string> Session::store_path() const {
   if (!store_directory.empty()) return store_directory;
@@ -24,6 +32,13 @@ int Session::print(const std::string& text, int exit_code) const {
   if (written) return exit_code;
   std::fputs("echolo: cannot write the result to standard output\n", stderr);
   return kMachineFault;
+}
+
+int Session::print(const judge::Verdict& verdict, const Status& kept) const {
+  const std::string text =
+      json ? judge::to_json(verdict).dump(2) + "\n" : judge::render(verdict, {colour_out, verbose});
+  const int code = print(text, judge::exit_code_of(verdict));
+  return kept ? code : fail(kept.error());
 }
 
 int exit_code_of(const Error& error) {
@@ -53,6 +68,31 @@ void add_common_options(CLI::App& command, Session& session) {
                      "Folder of the store (default: ~/.local/share/echolo)");
 }
 
+Status examine(const ScheduleFlags& flags) {
+  if (flags.seed < 0) return usage_error("--seed must not be negative");
+  if (flags.n_seeds < 1 || flags.n_seeds > kMostSeeds || flags.n_schedules < 1 ||
+      flags.n_schedules > kMostSeeds) {
+    return usage_error("--seeds and --schedules must be between 1 and " + std::to_string(kMostSeeds));
+  }
+  if (flags.fabric != "nvlink" && flags.fabric != "rdma") {
+    return usage_error("unknown fabric '" + printable(flags.fabric) + "'", "nvlink or rdma");
+  }
+  // 1 ms is the least that the node can keep; a smaller one would be no limit at all.
+  if (!(flags.timeout_s >= 0.001) || flags.timeout_s > 86'400)
+    return usage_error("--timeout must be between 0.001 and 86400 seconds");
+  return {};
+}
+
+void add_schedule_options(CLI::App& command, ScheduleFlags& flags) {
+  const std::string seeds = std::to_string(flags.n_seeds), schedules = std::to_string(flags.n_schedules);
+  command.add_option("--seeds", flags.n_seeds, "How many seeds (default: " + seeds + ")");
+  command.add_option("--schedules", flags.n_schedules,
+                     "How many schedules: one fair, the others random (default: " + schedules + ")");
+  command.add_option("--seed", flags.seed, "The first seed (default: 1)");
+  command.add_option("--fabric", flags.fabric, "nvlink or rdma (default: nvlink)");
+  command.add_option("--timeout", flags.timeout_s, "Seconds that one job may take (default: 60)");
+}
+
 void add_check_options(CLI::App& command, CheckFlags& flags) {
   judge::CheckOptions& options = flags.options;
   command.add_option("--world", options.world, "Number of PEs (default: the problem's smallest)");
@@ -63,12 +103,7 @@ void add_check_options(CLI::App& command, CheckFlags& flags) {
   command.add_option("--set", options.settings, "key=value: a parameter of the problem, in every size")
       ->take_all()
       ->allow_extra_args(false);
-  command.add_option("--seeds", options.n_seeds, "How many seeds (default: 3)");
-  command.add_option("--schedules", options.n_schedules,
-                     "How many schedules: one fair, the others random (default: 2)");
-  command.add_option("--seed", options.seed, "The first seed (default: 1)");
-  command.add_option("--fabric", options.fabric, "nvlink or rdma (default: nvlink)");
-  command.add_option("--timeout", flags.timeout_s, "Seconds that one job may take (default: 60)");
+  add_schedule_options(command, flags.schedule);
   command.add_option("--jobs", options.n_parallel, "Jobs at once (default: one a core)");
   command.add_option("--device", flags.device, "Where candidates run: virtual");
 }
@@ -79,10 +114,9 @@ Result<judge::CheckOptions> check_options(const CheckFlags& flags, store::Store&
     return usage_error("--device " + flags.device + " is not built yet",
                        "this version judges on --device virtual");
   }
-  if (!(flags.timeout_s > 0) || flags.timeout_s > 86'400)
-    return usage_error("--timeout must be between 0 and 86400 seconds");
   if (options.world < 0) return usage_error("--world must be positive");
-  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_s * 1000));
+  if (options.n_parallel < 0) return usage_error("--jobs must be positive");
+  if (Status fits = take_schedule(flags.schedule, options); !fits) return fits.error();
   if (Status used = agent::use_store(store, options); !used) return used.error();
   return options;
 }

@@ -1,6 +1,8 @@
 // What every command of `echolo` shares: global options, where output goes, and how errors end the process.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,22 +34,44 @@ struct Session {
   Result<std::string> store_path() const;
   // Prints to standard output; an error there (disk full) is an exit code too.
   int print(const std::string& text, int exit_code = kGood) const;
+  // A verdict, as JSON or for a terminal. Where it could not be kept in the store that is said after it.
+  int print(const judge::Verdict& verdict, const Status& kept) const;
   int fail(const Error& error) const;  // prints to standard error
   std::unique_ptr<judge::Progress> progress() const;
+};
+
+// Which runs a judgement consists of; the numbers are the defaults.
+struct ScheduleFlags {
+  std::int64_t seed = 1;
+  int n_seeds = 3;
+  int n_schedules = 2;
+  std::string fabric = "nvlink";
+  double timeout_s = 60;
 };
 
 // The options that several commands share (docs: "Common options").
 struct CheckFlags {
   judge::CheckOptions options;
-  double timeout_s = 60;
-  bool curve = false;
+  ScheduleFlags schedule;
   std::string device = "virtual";
-  std::string trace;
 };
+Status examine(const ScheduleFlags& flags);
 void add_common_options(CLI::App& command, Session& session);
+void add_schedule_options(CLI::App& command, ScheduleFlags& flags);
 void add_check_options(CLI::App& command, CheckFlags& flags);
-// The flags as the judge wants them, with the store's folders. Errors: --curve and the like, whose time has
-// not come.
+// Fills the fields that CheckOptions and SanitizeOptions share. Error (kUsage): a number out of its range.
+template <typename Options>
+Status take_schedule(const ScheduleFlags& flags, Options& options) {
+  if (Status fits = examine(flags); !fits) return fits;
+  options.seed = static_cast<std::uint64_t>(flags.seed);
+  options.n_seeds = flags.n_seeds;
+  options.n_schedules = flags.n_schedules;
+  options.fabric = flags.fabric;
+  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_s * 1000));
+  return {};
+}
+// The flags as the judge wants them, with the store's folders. Errors (kUsage): another device than virtual,
+// a number out of its range.
 Result<judge::CheckOptions> check_options(const CheckFlags& flags, store::Store& store);
 
 int exit_code_of(const Error& error);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 
 #include "base/text.hpp"
 #include "judge/compile.hpp"
@@ -10,7 +11,7 @@
 #include "judge/outcome.hpp"
 #include "judge/scratch.hpp"
 #include "judge/toolchain.hpp"
-#include "reference/reference.hpp"
+#include "reference/feed.hpp"
 #include "runtime/job.hpp"
 
 namespace echolo::judge {
@@ -54,9 +55,9 @@ class Check {
     verdict_.fabric = options_.fabric;
     verdict_.sources[candidate_.path] = candidate_.text;
     if (!screened()) return std::move(verdict_);
+    start_reference();
     if (Status status = compile_source(); !status) return status.error();
     if (!is_good(verdict_)) return std::move(verdict_);
-    if (Status status = get_reference(); !status) return status.error();
     if (Status status = run_jobs(); !status) return status.error();
     return std::move(verdict_);
   }
@@ -97,9 +98,9 @@ class Check {
     return {};
   }
 
-  Status get_reference() {
-    progress_.stage("reference", problem_.name + " in PyTorch");
-    const auto start = Clock::now();
+  // PyTorch takes seconds to start, so it does so while the compiler works, and jobs start as soon as their
+  // own inputs are there.
+  void start_reference() {
     ReferenceRequest request;
     request.world = plan_.world;
     request.cache_directory = options_.reference_cache;
@@ -110,24 +111,24 @@ class Check {
         }
       }
     }
-    Result<ReferenceRun> run = run_reference(problem_, request);
-    if (!run) return run.error();
-    reference_ = std::move(*run);
-    const bool cached = std::all_of(reference_.cases.begin(), reference_.cases.end(),
-                                    [](const CaseResult& one) { return one.cached; });
-    verdict_.stages.push_back({"reference", seconds_since(start), cached, ""});
-    return {};
+    reference_.emplace(problem_, std::move(request));
   }
 
-  // The cases of one size and seed, call by call.
-  std::vector<const CaseResult*> cases_of(const PlannedJob& job) const {
+  // Waits for the cases of one size and seed, call by call.
+  Result<std::vector<const CaseResult*>> cases_of(const PlannedJob& job) {
     std::vector<const CaseResult*> out;
     const std::size_t first = (job.size * plan_.seeds.size() + job.seed) * (kCalls + kReplays);
-    for (std::size_t k = 0; k < kCalls + kReplays; ++k) out.push_back(&reference_.cases[first + k]);
+    for (std::size_t k = 0; k < kCalls + kReplays; ++k) {
+      Result<const CaseResult*> one = reference_->wait_for(first + k);
+      if (!one) return one.error();
+      out.push_back(*one);
+    }
     return out;
   }
 
   Status run_jobs() {
+    progress_.stage("reference", problem_.name + " in PyTorch");
+    if (const auto first = cases_of({}); !first) return first.error();
     const auto start = Clock::now();
     std::vector<PlannedJob> jobs;
     for (std::size_t size = 0; size < plan_.sizes.size(); ++size) {
@@ -154,14 +155,19 @@ class Check {
     if (!first_bad) return first_bad.error();
     const std::size_t n_counted = std::min(*first_bad + 1, jobs.size());
     for (std::size_t i = 0; i < n_counted; ++i) absorb(jobs[i], std::move(outcomes[i]));
-    verdict_.stages.push_back({"check", seconds_since(start), false,
+    const double seconds = seconds_since(start);
+    reference_->stop();  // what no job asked for is of no use
+    verdict_.stages.push_back({"reference", reference_->seconds(), reference_->all_cached(), ""});
+    verdict_.stages.push_back({"check", seconds, false,
                                std::to_string(n_counted) + " of " + std::to_string(jobs.size()) + " jobs"});
     return {};
   }
 
   Result<JobOutcome> run_one(const PlannedJob& planned) {
     const PlannedSize& size = plan_.sizes[planned.size];
-    const std::vector<const CaseResult*> cases = cases_of(planned);
+    const Result<std::vector<const CaseResult*>> expected = cases_of(planned);
+    if (!expected) return expected.error();
+    const std::vector<const CaseResult*>& cases = *expected;
     Result<ScratchFolder> outputs = ScratchFolder::make(options_.work_folder);
     if (!outputs) return outputs.error();
 
@@ -252,7 +258,7 @@ class Check {
   Verdict verdict_;
   CompileRequest request_;
   CompileResult compiled_;
-  ReferenceRun reference_;
+  std::optional<ReferenceFeed> reference_;
 };
 
 }  // namespace

@@ -144,7 +144,7 @@ Examination disk(const std::string& store_directory) {
                 "give another folder with --store DIR");
   }
   const unsigned long long free = static_cast<unsigned long long>(info.f_bavail) * info.f_frsize;
-  const std::string text = human_bytes(free) + " free for the store in " + store_directory;
+  const std::string text = about_bytes(free) + " free for the store in " + store_directory;
   if ((info.f_flag & ST_RDONLY) != 0) {
     return lack("disk", path.string() + " is read-only", "give another folder with --store DIR");
   }

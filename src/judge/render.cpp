@@ -111,7 +111,10 @@ std::string modelled(const Verdict& verdict) {
 std::string stage_line(const Verdict& verdict) {
   std::vector<std::string> parts;
   for (const StageTime& stage : verdict.stages) {
-    parts.push_back(fmt::format("{} {:.2f} s{}", stage.name, stage.seconds, stage.cached ? " (cached)" : ""));
+    parts.push_back(fmt::format("{} {:.2f} s{}", stage.name, stage.seconds,
+                                stage.cached                ? " (cached)"
+                                : stage.name == "reference" ? " (beside the others)"
+                                                            : ""));
   }
   return "  " + join(parts, ", ") + "\n";
 }
@@ -152,11 +155,10 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
   rendering.colour = options.colour;
   rendering.sources = verdict.sources;
   for (const JudgedFinding& judged : verdict.findings) {
+    rendering.occurrence = fmt::format("first under seed {}, policy {} (seed {}){}", judged.replay.seed,
+                                       judged.replay.schedule.policy, judged.replay.schedule.seed,
+                                       judged.replay.size.empty() ? "" : ", size " + judged.replay.size);
     out += "\n" + vgpu::render(judged.finding, rendering);
-    out += fmt::format("   first under seed {}, policy {} (seed {}){}{}\n", judged.replay.seed,
-                       judged.replay.schedule.policy, judged.replay.schedule.seed,
-                       judged.replay.size.empty() ? "" : ", size " + judged.replay.size,
-                       judged.finding.count > 1 ? ", " + with_commas(judged.finding.count) + " times" : "");
   }
   if (!verdict.findings.empty()) out += '\n';
   const bool told =
@@ -178,6 +180,7 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
   if (verdict.suppressed > 0)
     out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);
   out += painted(stage_line(verdict), kDim, options.colour);
+  if (!verdict.id.empty()) out += "  kept as " + verdict.id + "\n";
   out += next_step(verdict);
   return out;
 }

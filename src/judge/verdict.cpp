@@ -73,6 +73,7 @@ json to_json(const Verdict& verdict) {
               {"stages", json::array()},
               {"registers", verdict.registers}};
   out["problem"] = verdict.problem.empty() ? json(nullptr) : json(verdict.problem);
+  if (!verdict.id.empty()) out["id"] = verdict.id;
   if (!verdict.dtype.empty()) out["dtype"] = verdict.dtype;
   for (const JudgedFinding& finding : verdict.findings) out["findings"].push_back(finding_json(finding));
   for (const CheckRow& row : verdict.checks) out["checks"].push_back(row_json(row));

@@ -70,6 +70,7 @@ struct PeOutput {
 };
 
 struct Verdict {
+  std::string id;  // in the store; empty where it is not kept
   std::string status = "correct";
   std::string message;    // one sentence where no finding says it
   std::string problem;    // empty for a program

@@ -59,7 +59,7 @@ Result<LintReport> problem_lint(const std::string& directory, const std::string&
     request.cases.push_back({*params, dtype, 0, 0});
     dtypes.emplace_back(dtype_name(dtype));
   }
-  const Result<ReferenceRun> run = run_reference(*problem, request, /*strict_oracle=*/true);
+  const Result<ReferenceRun> run = run_reference(*problem, request, /*strict_oracle=*/true, {});
   if (!run) {
     if (!is_the_problems(run.error())) return run.error();
     report.faults.push_back(run.error());

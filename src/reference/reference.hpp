@@ -4,8 +4,10 @@
 // check at once.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -29,7 +31,9 @@ struct ReferenceRequest {
   std::vector<ReferenceCase> cases;
   std::string cache_directory;              // made where missing; several processes may share it
   std::chrono::milliseconds limit{60'000};  // that one call of solution() may take
-  bool oracle = true;                       // false: inputs and in-type outputs only (large sizes, timing)
+  const std::atomic<bool>* cancel =
+      nullptr;         // once true, the run ends with kInterrupted; what is finished stays cached
+  bool oracle = true;  // false: inputs and in-type outputs only (large sizes, timing)
 };
 
 // A collective as one rank issued it, outermost calls only.
@@ -66,6 +70,9 @@ struct CaseResult {
   bool cached = false;
 };
 
+// Called in the order of the request's cases, each as soon as it lies in the cache.
+using OnCase = std::function<void(std::size_t, const CaseResult&)>;
+
 struct ReferenceRun {
   std::string problem;
   int world = 0;
@@ -77,7 +84,8 @@ struct ReferenceRun {
 // Errors: kUsage - the reference raised (its own traceback), hung (ranks and the collective each was in),
 // returned something else than declared, never uses an input (file:line); kMachine - no Python, no torch,
 // disk full; kInterrupted. Nothing half-written stays in the cache.
-Result<ReferenceRun> run_reference(const Problem& problem, const ReferenceRequest& request);
+Result<ReferenceRun> run_reference(const Problem& problem, const ReferenceRequest& request,
+                                   const OnCase& on_case = {});
 
 // `echolo reference`: one JSON document, or text for a terminal.
 nlohmann::json to_json(const ReferenceRun& run);

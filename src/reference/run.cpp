@@ -251,14 +251,124 @@ std::string case_key(const std::string& of_problem, const ReferenceCase& one, in
       .hex();
 }
 
+// The cases of one request on their way from the ranks' folders into the cache and to the caller, in order.
+class Delivery {
+ public:
+  Delivery(const Problem& problem, const ReferenceRequest& request, fs::path root,
+           std::vector<std::string> keys, const OnCase& on_case)
+      : problem_(problem),
+        request_(request),
+        root_(std::move(root)),
+        keys_(std::move(keys)),
+        on_case_(on_case) {}
+
+  // What the cache lacks, each once, in the order asked for: so the first fault is that of the first case.
+  Result<Json> missing_cases() {
+    Json cases = Json::array();
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (missing_.contains(keys_[i])) continue;
+      if (load(keys_[i])) continue;
+      Result<Json> json = case_json(problem_, request_.cases[i], request_.world, "");
+      if (!json) return json.error();
+      missing_.emplace(keys_[i], "");
+      order_.push_back(keys_[i]);
+      cases.push_back(std::move(*json));
+    }
+    return cases;
+  }
+
+  // Gives each missing case its folder in `scratch`.
+  Status place(Json& cases, const std::string& scratch) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const fs::path folder = fs::path(scratch) / order_[i];
+      std::error_code code;
+      if (!fs::create_directory(folder, code))
+        return machine_error("cannot make the folder " + folder.string() + ": " + code.message());
+      missing_[order_[i]] = folder.string();
+      cases[i]["directory"] = folder.string();
+    }
+    return {};
+  }
+
+  // Takes in what all ranks have finished by now. The status stays bad once it is.
+  const Status& advance() {
+    while (status_ && results_.size() < keys_.size()) {
+      const std::string& key = keys_[results_.size()];
+      const auto found = missing_.find(key);
+      const bool waits = found != missing_.end() && !found->second.empty();
+      if (waits && !complete(found->second)) break;
+      if (waits) status_ = keep(key, found->second);
+      if (status_) status_ = deliver(key, found != missing_.end());
+    }
+    return status_;
+  }
+
+  // After the runner has ended well, when nothing may be missing any more.
+  const Status& finish() {
+    if (advance() && results_.size() < keys_.size()) {
+      status_ =
+          machine_error("the reference runner left no result of case " + std::to_string(results_.size() + 1));
+    }
+    return status_;
+  }
+
+  const Status& status() const { return status_; }
+  std::vector<CaseResult> take() { return std::move(results_); }
+
+ private:
+  fs::path folder_of(const std::string& key) const { return root_ / key.substr(0, 2) / key; }
+  std::optional<CaseResult> load(const std::string& key) const {
+    return load_case(problem_, folder_of(key), request_.world, request_.oracle);
+  }
+  bool complete(const std::string& folder) const {
+    std::error_code code;
+    for (int rank = 0; rank < request_.world; ++rank) {
+      if (!fs::exists(rank_path(folder, rank, "json"), code)) return false;
+    }
+    return true;
+  }
+  Status keep(const std::string& key, std::string& folder) {
+    try {
+      Status status = finish_case(problem_, folder, folder_of(key), request_.world, request_.oracle);
+      folder.clear();
+      return status;
+    } catch (const Json::exception& error) {
+      return machine_error(std::string("the reference runner's result has another form: ") + error.what());
+    }
+  }
+  Status deliver(const std::string& key, bool made_now) {
+    std::optional<CaseResult> loaded = load(key);
+    if (!loaded) {
+      return machine_error("the cache lost " + folder_of(key).string() + " while it was being read");
+    }
+    loaded->request = request_.cases[results_.size()];
+    loaded->cached = !made_now;
+    results_.push_back(std::move(*loaded));
+    if (on_case_) on_case_(results_.size() - 1, results_.back());
+    return {};
+  }
+
+  const Problem& problem_;
+  const ReferenceRequest& request_;
+  fs::path root_;
+  std::vector<std::string> keys_;   // of the request's cases; the same one may stand there twice
+  std::vector<std::string> order_;  // the missing ones
+  std::map<std::string, std::string>
+      missing_;  // key -> where the ranks write it; empty once it is in the cache
+  const OnCase& on_case_;
+  std::vector<CaseResult> results_;
+  Status status_;
+};
+
 }  // namespace
 
-Result<ReferenceRun> run_reference(const Problem& problem, const ReferenceRequest& request) {
-  return run_reference(problem, request, false);
+Result<ReferenceRun> run_reference(const Problem& problem, const ReferenceRequest& request,
+                                   const OnCase& on_case) {
+  return run_reference(problem, request, false, on_case);
 }
 
-Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest& request,
-                                   bool strict_oracle) {
+Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest& request, bool strict_oracle,
+                                   const OnCase& on_case) {
   const auto start = std::chrono::steady_clock::now();
   // The runner does not run in the caller's working directory's terms.
   Problem problem = given;
@@ -283,35 +393,17 @@ Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest&
 
   const std::string cache = fs::absolute(request.cache_directory).lexically_normal().string();
   const fs::path root = fs::path(cache) / "reference";
-  const auto folder_of = [&](const std::string& key) { return root / key.substr(0, 2) / key; };
   std::vector<std::string> keys;
-  std::map<std::string, Json> missing;
-  for (const ReferenceCase& one : request.cases) {
+  for (const ReferenceCase& one : request.cases)
     keys.push_back(case_key(*hash, one, request.world, request.oracle, strict_oracle));
-    if (missing.contains(keys.back())) continue;
-    if (load_case(problem, folder_of(keys.back()), request.world, request.oracle)) continue;
-    Result<Json> json = case_json(problem, one, request.world, "");
-    if (!json) return json.error();
-    missing.emplace(keys.back(), std::move(*json));
-  }
-
-  if (!missing.empty()) {
+  Delivery delivery(problem, request, root, std::move(keys), on_case);
+  Result<Json> cases = delivery.missing_cases();
+  if (!cases) return cases.error();
+  if (!cases->empty()) {
     const Result<ScratchFolder> scratch = ScratchFolder::make(root.string());
     if (!scratch) return scratch.error();
-    Json cases = Json::array();
-    // In the order asked for, so that the first fault is that of the first case.
-    std::map<std::string, bool> added;
-    for (const std::string& key : keys) {
-      const auto found = missing.find(key);
-      if (found == missing.end() || added[key]) continue;
-      added[key] = true;
-      const fs::path folder = fs::path(scratch->path()) / key;
-      if (!fs::create_directory(folder, code))
-        return machine_error("cannot make the folder " + folder.string());
-      found->second["directory"] = folder.string();
-      cases.push_back(found->second);
-    }
-    const auto n_cases = static_cast<long>(cases.size());
+    if (Status placed = delivery.place(*cases, scratch->path()); !placed) return placed.error();
+    const auto n_cases = static_cast<long>(cases->size());
     const Json message = {{"problem", problem_json(problem)},
                           {"world", request.world},
                           {"limit_s", static_cast<double>(request.limit.count()) / 1000},
@@ -319,10 +411,14 @@ Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest&
                           {"strict_oracle", strict_oracle},
                           {"scratch", scratch->path()},
                           {"result", (fs::path(scratch->path()) / "result.json").string()},
-                          {"cases", std::move(cases)}};
+                          {"cases", std::move(*cases)}};
     // The runner holds each call to the limit itself; this is for a runner that hangs.
     const auto whole_limit = request.limit * (2 * n_cases + 2) + std::chrono::minutes(5);
-    const Result<Json> answer = run_python("reference_runner.py", message, whole_limit);
+    const Result<Json> answer = run_python("reference_runner.py", message, whole_limit, [&] {
+      const bool wanted = request.cancel == nullptr || !request.cancel->load();
+      return wanted && delivery.advance().ok();
+    });
+    if (!delivery.status()) return delivery.status().error();
     if (!answer) {
       // Names the file as the caller did.
       Error error = answer.error();
@@ -331,32 +427,16 @@ Result<ReferenceRun> run_reference(const Problem& given, const ReferenceRequest&
       }
       return error;
     }
-    try {
-      for (const auto& [key, unused] : missing) {
-        const fs::path folder = fs::path(scratch->path()) / key;
-        if (Status status = finish_case(problem, folder, folder_of(key), request.world, request.oracle);
-            !status) {
-          return status.error();
-        }
-      }
-    } catch (const Json::exception& error) {
-      return machine_error(std::string("the reference runner's result has another form: ") + error.what());
-    }
+    if (!delivery.finish()) return delivery.status().error();  // while the scratch folder is still there
   }
+  if (!delivery.finish()) return delivery.status().error();
 
   ReferenceRun run;
   run.problem = problem.name;
   run.world = request.world;
   run.python_version = versions->python;
   run.torch_version = versions->torch;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    std::optional<CaseResult> loaded = load_case(problem, folder_of(keys[i]), request.world, request.oracle);
-    if (!loaded)
-      return machine_error("the cache lost " + folder_of(keys[i]).string() + " while it was being read");
-    loaded->request = request.cases[i];
-    loaded->cached = !missing.contains(keys[i]);
-    run.cases.push_back(std::move(*loaded));
-  }
+  run.cases = delivery.take();
   run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return run;
 }

@@ -118,7 +118,8 @@ Result<PackageVersions> package_versions(const std::string& python) {
   return known[python] = PackageVersions{lines[0], lines[1], lines[2], lines[3]};
 }
 
-Result<Json> run_python(const std::string& script, const Json& request, std::chrono::milliseconds limit) {
+Result<Json> run_python(const std::string& script, const Json& request, std::chrono::milliseconds limit,
+                        const std::function<bool()>& on_tick) {
   const Result<std::string> python = reference_python();
   if (!python) return python.error();
   const Result<std::string> home = echolo_home();
@@ -129,10 +130,12 @@ Result<Json> run_python(const std::string& script, const Json& request, std::chr
   command.env = {{"PYTHONDONTWRITEBYTECODE", ""}, {"PYTHONPATH", ""}};
   command.standard_input = request.dump();
   command.timeout = limit;
+  command.on_tick = on_tick;
   command.in_child = die_with_parent;
   const Result<Outcome> outcome = run_command(command);
   if (!outcome) return outcome.error();
-  if (outcome->interrupted) return Error{ErrorKind::kInterrupted, "interrupted", {}, {}, 0, 0};
+  if (outcome->interrupted || outcome->cancelled)
+    return Error{ErrorKind::kInterrupted, "interrupted", {}, {}, 0, 0};
   const std::string result_path = request.at("result").get<std::string>();
   std::error_code code;
   if (!outcome->timed_out && fs::exists(result_path, code)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -21,15 +22,16 @@ Result<PackageVersions> package_versions(const std::string& python);
 
 // Runs `script` of python/echolo/ with `request` on its standard input and reads the answer it leaves at
 // request["result"]. Errors: the answer's own, with its file and line; kMachine where there is no answer.
+// `on_tick` is called while it runs, at least every 50 ms; false ends it with kInterrupted.
 Result<nlohmann::json> run_python(const std::string& script, const nlohmann::json& request,
-                                  std::chrono::milliseconds limit);
+                                  std::chrono::milliseconds limit, const std::function<bool()>& on_tick = {});
 
 // Hashes whatever decides the outcome of a case but for the case itself.
 Result<std::string> problem_hash(const Problem& problem, const PackageVersions& versions);
 
 // With strict_oracle, floating outputs of float64 inputs must themselves be float64 (lint).
 Result<ReferenceRun> run_reference(const Problem& problem, const ReferenceRequest& request,
-                                   bool strict_oracle);
+                                   bool strict_oracle, const OnCase& on_case);
 
 // A folder that is removed with everything in it when this goes out of scope. Its name tells whose it is, and
 // what processes that are no more have left behind is removed when the next one is made.
