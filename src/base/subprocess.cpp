@@ -40,6 +40,27 @@ struct Pipe {
   }
 };
 
+// While it lives, this thread's writes to a closed pipe fail with EPIPE instead of ending the process.
+class PipeSignalBlocked {
+ public:
+  PipeSignalBlocked() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
+  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
+  ~PipeSignalBlocked() {
+    // Where it was not blocked before, one that has come must be taken before it is let through.
+    const timespec now{0, 0};
+    if (sigismember(&before_, SIGPIPE) == 0) ::sigtimedwait(&pipe_, nullptr, &now);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
+
 std::vector<std::string> build_environment(const Command& command) {
   std::map<std::string, std::string> merged;
   if (!command.clear_env) {
@@ -112,6 +133,9 @@ Result<Outcome> run_command(const Command& command) {
     struct sigaction plain {};
     plain.sa_handler = SIG_DFL;
     for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) ::sigaction(signal, &plain, nullptr);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     int code = 0;
     if (!command.directory.empty() && ::chdir(command.directory.c_str()) != 0) code = errno;
     if (code == 0) {
@@ -138,10 +162,8 @@ Result<Outcome> run_command(const Command& command) {
   Outcome outcome;
   std::string_view to_write = command.standard_input;
   if (to_write.empty()) Pipe::close_end(in.write);
-  struct sigaction ignore {};
-  struct sigaction before {};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &before);
+  // A child that does not read is its own affair. Of this thread only: others may run commands too.
+  const PipeSignalBlocked blocked;
   bool killed = false;
   const auto kill_group = [&] {
     ::kill(-child, SIGKILL);
@@ -199,7 +221,6 @@ Result<Outcome> run_command(const Command& command) {
     ::usleep(1000);
   }
   ::kill(-child, SIGKILL);
-  ::sigaction(SIGPIPE, &before, nullptr);
   if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();

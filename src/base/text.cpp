@@ -102,21 +102,6 @@ std::string human_bytes(unsigned long long n_bytes) {
   return with_commas(n_bytes) + " " + kUnits[unit];
 }
 
-std::string about_bytes(unsigned long long n_bytes) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (n_bytes < 1024) return human_bytes(n_bytes);
-  int unit = 0;
-  double amount = static_cast<double>(n_bytes) / 1024;
-  // 1023.95 would be printed as 1024.0.
-  while (unit < 3 && amount >= 1023.95) {
-    amount /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", amount, kUnits[unit]);
-  return text;
-}
-
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -21,8 +21,6 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 // 65536 -> "64 KiB", 4164 -> "4,164 bytes".
 std::string human_bytes(unsigned long long n_bytes);
-// 27413843968 -> "25.5 GiB": for amounts of which only the size matters.
-std::string about_bytes(unsigned long long n_bytes);
 // 1234567 -> "1,234,567".
 std::string with_commas(unsigned long long n);
 // Replaces terminal control sequences and non-printing characters so that untrusted text can be shown.

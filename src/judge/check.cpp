@@ -200,6 +200,7 @@ class Check {
 
     Result<runtime::JobResult> result = runtime::run_job(spec);
     if (!result) return result.error();
+    name_sources(*result, request_);
     JobOutcome outcome;
     outcome.findings = judge_findings(*result, request_,
                                       {spec.seed, plan_.schedules[planned.schedule], size.name, size.params});

@@ -140,6 +140,7 @@ std::string explain_log(const std::string& log, const CompileRequest& request, c
   const std::vector<std::string> ptx_lines = split(ptx, '\n');
   std::string out;
   std::set<std::string> said;
+  bool said_error = false;
   for (const std::string& line : split(log, '\n')) {
     std::string text = printable(line);
     // What the sandbox's names stand for.
@@ -177,6 +178,12 @@ std::string explain_log(const std::string& log, const CompileRequest& request, c
     }
     if (text.find("in function `") != std::string::npos || text.find("collect2:") != std::string::npos)
       continue;
+    // "ptxas fatal : ... aborted due to errors" repeats what the errors said; alone, or said twice, it is
+    // one.
+    if (text.starts_with("ptxas fatal") || text.starts_with("nvcc fatal")) {
+      if (said_error || !said.insert(text).second) continue;
+    }
+    said_error = said_error || text.find(": error") != std::string::npos;
     if (!trim(text).empty()) out += text + "\n";
   }
   return out;

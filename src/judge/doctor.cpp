@@ -22,11 +22,12 @@ namespace {
 
 constexpr unsigned long long kWantedBytes = 2ULL << 30U;
 constexpr const char* kInstall = "./run.sh";
+constexpr std::chrono::seconds kPatience{120};  // importing PyTorch takes 3 s on an idle machine
 
 Result<Outcome> run(std::vector<std::string> argv) {
   Command command;
   command.argv = std::move(argv);
-  command.timeout = std::chrono::seconds(60);
+  command.timeout = kPatience;
   Result<Outcome> outcome = run_command(command);
   if (outcome && outcome->interrupted) {
     Error error = machine_error("interrupted");
@@ -80,10 +81,16 @@ Result<std::vector<Examination>> python() {
   if (!outcome)
     return is_interruption(outcome.error()) ? Result<std::vector<Examination>>(outcome.error())
                                             : both(outcome.error().message);
+  if (outcome->timed_out) {
+    const std::string why =
+        "not imported within " + std::to_string(kPatience.count()) + " s; the machine may be busy";
+    return std::vector<Examination>{lack("torch", why, "run this again"),
+                                    lack("gloo", "unknown without torch", "run this again")};
+  }
   const std::vector<std::string> lines = split(trim(outcome->standard_output), '\n');
   if (!outcome->ok() || lines.size() < 2) {
-    const std::vector<std::string> said = split(trim(outcome->standard_error), '\n');
-    return both(said.empty() ? "does not import" : said.back());
+    const std::string said(trim(outcome->standard_error));
+    return both(said.empty() ? "does not import" : split(said, '\n').back());
   }
   std::vector<Examination> out = {good("torch", "PyTorch " + lines[0])};
   out.push_back(lines[1] == "True" ? good("gloo", "in PyTorch")
@@ -131,6 +138,19 @@ Examination virtual_node() {
     }
   }
   return good("virtual node", "node, PE host and libraries are built");
+}
+
+// 27413843968 -> "25.5 GiB".
+std::string about_bytes(unsigned long long n_bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  double amount = static_cast<double>(n_bytes) / 1024;
+  // 1023.95 would be printed as 1024.0.
+  while (unit < 3 && amount >= 1023.95) {
+    amount /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
 
 Examination disk(const std::string& store_directory) {

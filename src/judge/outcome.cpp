@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "judge/check.hpp"
+#include "judge/sandbox.hpp"
 #include "problem/safetensors.hpp"
 #include "problem/tolerance.hpp"
 
@@ -33,7 +34,29 @@ std::string end_of(const runtime::PeReport& pe) {
   return {};
 }
 
+void rename_sources(std::string& text, const CompileRequest& compiled) {
+  const bool candidate = compiled.kind == SourceKind::kCandidate;
+  const std::string inside = candidate ? std::string(kScratch) + "/" + kSandboxSource : "/program/";
+  for (std::size_t at = text.find(inside); at != std::string::npos; at = text.find(inside, at)) {
+    const std::string name = candidate ? kSandboxSource : "";
+    text.replace(at, inside.size(), name);
+    at += name.size();
+  }
+  // A place in the source, as the node's reports of host code have it.
+  const std::string place = std::string(kSandboxSource) + ":";
+  for (std::size_t at = candidate ? text.find(place) : std::string::npos; at != std::string::npos;
+       at = text.find(place, at)) {
+    text.replace(at, place.size(), compiled.path + ":");
+    at += compiled.path.size() + 1;
+  }
+}
+
 }  // namespace
+
+void name_sources(runtime::JobResult& job, const CompileRequest& compiled) {
+  rename_sources(job.message, compiled);
+  for (runtime::PeReport& pe : job.pes) rename_sources(pe.detail, compiled);
+}
 
 void settle(const runtime::JobResult& job, JobOutcome& outcome) {
   const auto fault = std::find_if_not(outcome.findings.begin(), outcome.findings.end(), is_leak);
@@ -62,27 +85,14 @@ void settle(const runtime::JobResult& job, JobOutcome& outcome) {
 std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const CompileRequest& compiled,
                                           const Replay& replay) {
   std::vector<JudgedFinding> out;
-  const auto rename = [&](std::string& text) {
-    // Objects are described in words: "`buf`, 64 KiB from nvshmem_malloc at candidate.cu:12".
-    const std::string inside = std::string("/scratch/") + kSandboxSource;
-    for (std::size_t at = text.find(inside); at != std::string::npos; at = text.find(inside, at + 1)) {
-      text.replace(at, inside.size(), kSandboxSource);
-    }
-    if (compiled.kind == SourceKind::kProgram) {
-      const std::string folder = "/program/";
-      for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) {
-        text.erase(at, folder.size());
-      }
-    }
-  };
   for (vgpu::Finding finding : job.findings) {
     for (vgpu::Site& site : finding.sites) {
       site.where.file = user_path(site.where.file, compiled);
       for (vgpu::Frame& frame : site.inlined_at) frame.file = user_path(frame.file, compiled);
-      rename(site.note);
+      rename_sources(site.note, compiled);
     }
     for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object})
-      rename(*text);
+      rename_sources(*text, compiled);
     out.push_back({std::move(finding), replay});
   }
   std::stable_partition(out.begin(), out.end(), [](const JudgedFinding& judged) { return !is_leak(judged); });

@@ -22,6 +22,9 @@ struct JobOutcome {
   ModelledSize modelled;
 };
 
+// Places in the job's messages as the user knows them.
+void name_sources(runtime::JobResult& job, const CompileRequest& compiled);
+
 // The status that findings, the job's own status and the comparisons add up to: findings outrank wrong
 // results, and a leak alone leaves things correct.
 void settle(const runtime::JobResult& job, JobOutcome& outcome);

@@ -17,6 +17,7 @@ constexpr const char* kGreen = "\x1b[1;32m";
 constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 constexpr std::size_t kMaxLogLines = 40;
+constexpr std::size_t kMaxOutputLines = 20;  // of one PE
 
 std::string painted(const std::string& text, const char* colour, bool on) {
   return on ? colour + text + kPlain : text;
@@ -163,12 +164,24 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
   if (!verdict.findings.empty()) out += '\n';
   const bool told =
       !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
-  if (!told && !verdict.message.empty()) out += "  " + printable(verdict.message) + "\n";
+  // Of a PE's end the PE itself tells below.
+  const auto tells = [&verdict](const PeOutput& pe) {
+    return !pe.end.empty() && verdict.message.starts_with("PE " + std::to_string(pe.pe)) &&
+           verdict.message.ends_with(pe.end);
+  };
+  const bool repeated = std::any_of(verdict.pes.begin(), verdict.pes.end(), tells);
+  if (!told && !repeated && !verdict.message.empty()) out += "  " + printable(verdict.message) + "\n";
   if (verdict.status == "wrong_result") out += wrong_rows(verdict, options.verbose);
   for (const PeOutput& pe : verdict.pes) {
     if (!pe.end.empty()) out += fmt::format("  PE {}: {}\n", pe.pe, pe.end);
+    std::size_t n_lines = 0;
     for (const std::string& line : split(trim(pe.output), '\n')) {
-      if (!line.empty()) out += fmt::format("  PE {} | {}\n", pe.pe, line);
+      if (line.empty() || (++n_lines > kMaxOutputLines && !options.verbose)) continue;
+      out += fmt::format("  PE {} | {}\n", pe.pe, line);
+    }
+    if (n_lines > kMaxOutputLines && !options.verbose) {
+      out += fmt::format("  PE {} | ... {} more lines (--verbose shows them)\n", pe.pe,
+                         with_commas(n_lines - kMaxOutputLines));
     }
   }
   if (is_good(verdict) && !verdict.checks.empty()) {

@@ -144,6 +144,7 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         spec.register_counts = compiled->register_counts;
         Result<runtime::JobResult> result = runtime::run_job(spec);
         if (!result) return result.error();
+        name_sources(*result, request);
         JobOutcome& outcome = outcomes[i];
         outcome.findings = judge_findings(*result, request, {spec.seed, schedule, "", {}});
         std::map<std::string, std::map<int, std::string>> marks;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "base/hash.hpp"
 #include "base/subprocess.hpp"
 #include "base/text.hpp"
@@ -50,6 +52,35 @@ TEST(Subprocess, KillsTheWholeGroupAtTheLimit) {
   const auto outcome = run_command(command);
   ASSERT_TRUE(outcome.ok());
   EXPECT_TRUE(outcome->timed_out);
+}
+
+TEST(Subprocess, EndsWhenItsCallerNoLongerWantsIt) {
+  Command command;
+  command.argv = {"sh", "-c", "sleep 100"};
+  int n_ticks = 0;
+  command.on_tick = [&n_ticks] { return ++n_ticks < 3; };
+  const auto outcome = run_command(command);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(outcome->cancelled);
+  EXPECT_FALSE(outcome->ok());
+  EXPECT_LT(outcome->seconds, 50);
+}
+
+// Two at once, from threads: a program that does not read its input must not end this process.
+TEST(Subprocess, AProgramThatReadsNothingIsNoTrouble) {
+  const auto run = [] {
+    Command command;
+    command.argv = {"true"};
+    command.standard_input = std::string(4U << 20U, 'x');
+    for (int i = 0; i < 20; ++i) {
+      const auto outcome = run_command(command);
+      ASSERT_TRUE(outcome.ok());
+      EXPECT_TRUE(outcome->ok());
+    }
+  };
+  std::thread other(run);
+  run();
+  other.join();
 }
 
 TEST(Subprocess, BoundsWhatItKeeps) {

@@ -54,6 +54,10 @@ class Folder {
 // Folders that work in progress left behind in a store.
 std::vector<std::string> leftovers(const std::string& store);
 
+// A verdict's JSON without what may differ between two equal questions: how long stages took, and whether
+// they came from a cache.
+nlohmann::json without_times(nlohmann::json verdict);
+
 // A candidate of all_reduce that only compiles: what it computes is wrong.
 std::string idle_candidate(const std::string& statement_in_run = "");
 

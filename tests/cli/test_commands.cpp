@@ -28,15 +28,6 @@ class Commands : public ::testing::Test {
 };
 Folder* Commands::shared_ = nullptr;
 
-// What may differ between two equal checks.
-nlohmann::json without_times(nlohmann::json verdict) {
-  for (auto& stage : verdict["stages"]) {
-    stage.erase("seconds");
-    stage.erase("cached");
-  }
-  return verdict;
-}
-
 TEST_F(Commands, CorrectKernelTwiceTheSame) {
   const Ran first = check({"kernels/all_reduce_one_shot", "--json"});
   ASSERT_EQ(first.code, 0) << first.out << first.err;
@@ -56,6 +47,12 @@ TEST_F(Commands, CorrectKernelTwiceTheSame) {
   const Ran second = check({"kernels/all_reduce_one_shot", "--json", "--jobs", "1"});
   EXPECT_EQ(without_times(first.json()), without_times(second.json()));
   EXPECT_TRUE(leftovers(store()).empty());
+  // Kept under an id that the same question has again.
+  const std::string id = verdict.at("id");
+  EXPECT_EQ(id.size(), 12U);
+  EXPECT_NE(check({"kernels/all_reduce_one_shot"}).out.find("  kept as " + id + "\n"), std::string::npos);
+  const Ran other = check({"kernels/all_reduce_one_shot", "--seeds", "2", "--json"});
+  EXPECT_NE(other.json().at("id"), id);
 }
 
 TEST_F(Commands, TextForPeople) {

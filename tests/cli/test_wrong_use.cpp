@@ -101,8 +101,13 @@ TEST(WrongUse, OptionsThatDoNotExist) {
   EXPECT_TRUE(says(check({"--knob", "TILEM=64"}), "TILE_M"));
   EXPECT_TRUE(says(check({"--fabric", "ether"}), "nvlink"));
   EXPECT_TRUE(says(check({"--device", "local"}), "not built yet"));
-  EXPECT_EQ(check({"--seeds", "0"}).code, 2);
-  EXPECT_EQ(check({"--timeout", "-1"}).code, 2);
+  for (const char* seeds : {"0", "-1", "100000000", "999999999999999999999", "many"})
+    EXPECT_EQ(check({"--seeds", seeds}).code, 2) << seeds;
+  EXPECT_TRUE(says(check({"--seeds", "100000000"}), "between 1 and 1000"));
+  EXPECT_TRUE(says(check({"--seed", "-1"}), "--seed must not be negative"));
+  for (const char* timeout : {"-1", "0", "nan", "inf", "1e9", "0.0001"})
+    EXPECT_EQ(check({"--timeout", timeout}).code, 2) << timeout;
+  EXPECT_EQ(check({"--jobs", "-3"}).code, 2);
   EXPECT_EQ(echolo({"optimize", "ag_gemm", "--proposer", "serach", "--store", store}).code, 2);
   EXPECT_EQ(echolo({"optimize", "--store", store}).code, 2);
   EXPECT_EQ(echolo({"check", "all_reduce", "kernels/ag_gemm", "--store", store}).code, 2);

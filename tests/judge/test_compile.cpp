@@ -46,6 +46,11 @@ TEST(CompileLog, AssemblerErrorsNameTheSourceLine) {
       "ptxas fatal   : Ptx assembly aborted due to errors\n",
       request_for("k.cu"), ptx);
   EXPECT_NE(said.find("k.cu:6:30: error: Unknown modifier '.bogus'"), std::string::npos) << said;
+  EXPECT_EQ(said.find("fatal"), std::string::npos) << said;
+  // Where nothing else was said it is the message.
+  EXPECT_EQ(explain_log("nvcc fatal   : Unknown option '-x'\nnvcc fatal   : Unknown option '-x'\n",
+                        request_for("k.cu"), ""),
+            "nvcc fatal   : Unknown option '-x'\n");
 }
 
 // A candidate decides how long the compiler's lines are, and what stands in them.

@@ -31,7 +31,7 @@ TEST(Authoring, ANewProblemPassesLint) {
   EXPECT_TRUE(has(again.error().message, "problem.toml exists already"));
 }
 
-TEST(Authoring, AFunctionOfAScriptBecomesAProblem) {
+TEST(RarerAuthoring, AFunctionOfAScriptBecomesAProblem) {
   const Folder folder;
   write(folder / "helpers.py", "def twice(x):\n    return x * 2\n");
   write(folder / "model.py", R"(import sys
@@ -74,7 +74,7 @@ if __name__ == "__main__":
   EXPECT_TRUE(has(lint(folder / "rows"), "rows: good"));
 }
 
-TEST(Authoring, WhatCannotBecomeAProblemIsSaid) {
+TEST(RarerAuthoring, WhatCannotBecomeAProblemIsSaid) {
   const Folder folder;
   write(folder / "s.py",
         "def gather(x):\n    return [x]\ndef words(x):\n    return 'no'\ndef rest(*x):\n    return x\n");
@@ -92,7 +92,7 @@ TEST(Authoring, WhatCannotBecomeAProblemIsSaid) {
   EXPECT_FALSE(std::filesystem::exists(folder / "p"));
 }
 
-TEST(Authoring, LintFindsAReferenceWithoutAFloat64Oracle) {
+TEST(RarerAuthoring, LintFindsAReferenceWithoutAFloat64Oracle) {
   const Folder folder;
   write(folder / "tiny/problem.toml", kSmallToml);
   write(folder / "tiny/reference.py", "def solution(x):\n    return x.float() * 2\n");

@@ -42,6 +42,9 @@ class ReferenceFaults : public Test {
   Folder folder_;
 };
 
+// Those that start Python for what is rare; they run with the slow tests.
+class RarerReferenceFaults : public ReferenceFaults {};
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(ReferenceFaults, ARaisedExceptionShowsItsOwnTracebackFromItsOwnFile) {
@@ -61,7 +64,7 @@ TEST_F(ReferenceFaults, ARaisedExceptionShowsItsOwnTracebackFromItsOwnFile) {
   EXPECT_FALSE(has(text, "site-packages")) << text;
 }
 
-TEST_F(ReferenceFaults, AnExceptionOfOneRankIsThatRanks) {
+TEST_F(RarerReferenceFaults, AnExceptionOfOneRankIsThatRanks) {
   const std::string text =
       fault(run("import torch.distributed as dist\n"
                 "def solution(x):\n"
@@ -73,7 +76,7 @@ TEST_F(ReferenceFaults, AnExceptionOfOneRankIsThatRanks) {
   EXPECT_TRUE(has(text, "rank one has a problem")) << text;
 }
 
-TEST_F(ReferenceFaults, AFileThatDoesNotParseIsNamedWithItsLine) {
+TEST_F(RarerReferenceFaults, AFileThatDoesNotParseIsNamedWithItsLine) {
   const std::string text = fault(run("def solution(x):\n    return x +\n"));
   EXPECT_TRUE(has(text, "tiny/reference.py:2: reference.py raised SyntaxError")) << text;
 }
@@ -90,7 +93,8 @@ TEST_F(ReferenceFaults, AHangIsKilledAndNamesRanksAndCollectives) {
                 "        dist.recv(x, src=0)\n"
                 "    return x\n",
                 kSmallToml, std::chrono::seconds(2)));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
+  // Two seconds and the start of PyTorch, which takes a minute where a machine is ten times overloaded.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(4));
   EXPECT_TRUE(has(text, "did not finish within 2 s")) << text;
   EXPECT_TRUE(
       has(text, "rank 0: in all_reduce of 32 bytes f32, number 1 of its collectives at reference.py:5"))
@@ -100,7 +104,7 @@ TEST_F(ReferenceFaults, AHangIsKilledAndNamesRanksAndCollectives) {
       << text;
 }
 
-TEST_F(ReferenceFaults, ALoopThatNeverEndsIsNamedByLine) {
+TEST_F(RarerReferenceFaults, ALoopThatNeverEndsIsNamedByLine) {
   const std::string text =
       fault(run("import torch.distributed as dist\n"
                 "def solution(x):\n"
@@ -113,7 +117,7 @@ TEST_F(ReferenceFaults, ALoopThatNeverEndsIsNamedByLine) {
   EXPECT_TRUE(has(text, "rank 1: in solution(), after all_reduce of 32 bytes f32, number 1")) << text;
 }
 
-TEST_F(ReferenceFaults, ADyingRankIsNamed) {
+TEST_F(RarerReferenceFaults, ADyingRankIsNamed) {
   const std::string text =
       fault(run("import os, torch.distributed as dist\n"
                 "def solution(x):\n"
@@ -126,7 +130,7 @@ TEST_F(ReferenceFaults, ADyingRankIsNamed) {
       << text;
 }
 
-TEST_F(ReferenceFaults, AnInputThatSolutionDoesNotTakeIsNeverUsed) {
+TEST_F(RarerReferenceFaults, AnInputThatSolutionDoesNotTakeIsNeverUsed) {
   const std::string toml = std::string(kSmallToml) + "[[inputs]]\nname = \"extra\"\nshape = [\"N\"]\n";
   const std::string text = fault(run("def solution(x):\n    return x * 2\n", toml));
   EXPECT_TRUE(has(text, "tiny/problem.toml:17: input 'extra' is never used by the reference")) << text;
@@ -141,26 +145,26 @@ TEST_F(ReferenceFaults, AnInputThatSolutionTakesAndForgetsIsNeverUsed) {
       << text;
 }
 
-TEST_F(ReferenceFaults, AnUnknownArgumentOffersNearNames) {
+TEST_F(RarerReferenceFaults, AnUnknownArgumentOffersNearNames) {
   const std::string text = fault(run("def solution(xs):\n    return xs\n"));
   EXPECT_TRUE(has(text, "tiny/reference.py:1: solution() takes 'xs', which is no input or parameter"))
       << text;
   EXPECT_TRUE(has(text, "did you mean 'x'")) << text;
 }
 
-TEST_F(ReferenceFaults, AMissingSolutionOffersNearNames) {
+TEST_F(RarerReferenceFaults, AMissingSolutionOffersNearNames) {
   const std::string text = fault(run("def solve(x):\n    return x\n"));
   EXPECT_TRUE(has(text, "reference.py defines no function solution()")) << text;
 }
 
-TEST_F(ReferenceFaults, AnotherShapeThanDeclaredIsSaid) {
+TEST_F(RarerReferenceFaults, AnotherShapeThanDeclaredIsSaid) {
   const std::string text = fault(run("def solution(x):\n    return x[:4] * 1\n"));
   EXPECT_TRUE(
       has(text, "tiny/problem.toml:14: output 'y' has shape [4] on rank 0, problem.toml declares [8] ([N])"))
       << text;
 }
 
-TEST_F(ReferenceFaults, AnotherDtypeOrNumberOfOutputsIsSaid) {
+TEST_F(RarerReferenceFaults, AnotherDtypeOrNumberOfOutputsIsSaid) {
   EXPECT_TRUE(has(fault(run("def solution(x):\n    return x.double()\n")),
                   "output 'y' is f64 on rank 0, problem.toml declares f32"));
   EXPECT_TRUE(has(fault(run("def solution(x):\n    return x, x\n")),
@@ -168,13 +172,13 @@ TEST_F(ReferenceFaults, AnotherDtypeOrNumberOfOutputsIsSaid) {
   EXPECT_TRUE(has(fault(run("def solution(x):\n    x.add_(1)\n")), "solution() returned nothing"));
 }
 
-TEST_F(ReferenceFaults, AnOverflowingReferenceHasNoNoise) {
+TEST_F(RarerReferenceFaults, AnOverflowingReferenceHasNoNoise) {
   const std::string text =
       fault(run("def solution(x):\n    return x.abs() * 1e38 * 100 + 1e38 * x.abs() * 100\n"));
   EXPECT_TRUE(has(text, "give the inputs a smaller scale")) << text;
 }
 
-TEST_F(ReferenceFaults, MakeInputsMakesIrregularInputsAndCountedOutputs) {
+TEST_F(RarerReferenceFaults, MakeInputsMakesIrregularInputsAndCountedOutputs) {
   const std::string toml = R"(name = "route"
 summary = "Rows with a positive first element go to the other rank."
 family = "test"
@@ -251,7 +255,7 @@ def solution(x, seen, once, N, rank, world, params, scale=2):
   EXPECT_EQ(calls[1].line, 12);
 }
 
-TEST_F(ReferenceFaults, InputsAreFilledAsDeclared) {
+TEST_F(RarerReferenceFaults, InputsAreFilledAsDeclared) {
   const std::string toml = std::string(kSmallToml) + R"([[inputs]]
 name = "index"
 shape = ["N"]

@@ -33,7 +33,7 @@ int n_scratch(const std::string& cache) {
   return n;
 }
 
-TEST(Robustness, TwoProcessesShareACache) {
+TEST(RarerRobustness, TwoProcessesShareACache) {
   const Folder cache;
   const auto problem = find_problem("all_reduce");
   ASSERT_TRUE(problem.ok());
@@ -80,7 +80,7 @@ TEST(Robustness, CtrlCLeavesNothingHalfWritten) {
   EXPECT_EQ(n_scratch(cache.path()), 0);
 }
 
-TEST(Robustness, WhatAKilledProcessLeftIsRemovedByTheNext) {
+TEST(RarerRobustness, WhatAKilledProcessLeftIsRemovedByTheNext) {
   const Folder cache;
   const auto problem = find_problem("all_reduce");
   ASSERT_TRUE(problem.ok());
@@ -104,7 +104,7 @@ TEST(Robustness, AFullOrForbiddenCacheIsTheMachinesFault) {
   EXPECT_EQ(run.error().kind, ErrorKind::kMachine) << run.error().render();
 }
 
-TEST(Robustness, LargeSizesRunWithoutAnOracle) {
+TEST(RarerRobustness, LargeSizesRunWithoutAnOracle) {
   const auto problem = find_problem("ag_gemm");
   ASSERT_TRUE(problem.ok());
   ReferenceRequest request = smoke(*problem, test_cache());
@@ -120,7 +120,7 @@ TEST(Robustness, LargeSizesRunWithoutAnOracle) {
 
 // Files of ours read by the safetensors library and the other way round, and FLOPs against torch's own
 // counter.
-TEST(Robustness, AgreesWithTheLibraries) {
+TEST(RarerRobustness, AgreesWithTheLibraries) {
   const Folder folder;
   const auto python = reference_python();
   ASSERT_TRUE(python.ok()) << python.error().render();

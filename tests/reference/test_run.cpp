@@ -30,7 +30,7 @@ std::vector<double> values(const std::string& path, const std::string& name) {
   return out;
 }
 
-TEST(Reference, EveryProblemOfTheSuiteRunsInBothDtypes) {
+TEST(RarerReference, EveryProblemOfTheSuiteRunsInBothDtypes) {
   const auto suite = load_suite();
   ASSERT_TRUE(suite.ok()) << suite.error().render();
   ASSERT_GE(suite->size(), 4U);
@@ -93,7 +93,7 @@ TEST(Reference, ComputesGatherThenMultiplyAndSaysWhatItIssued) {
   EXPECT_GT(one.noise[0].relative, 0);
 }
 
-TEST(Reference, CopiesAreExactAndCallsAndSeedsGiveOtherInputs) {
+TEST(RarerReference, CopiesAreExactAndCallsAndSeedsGiveOtherInputs) {
   const auto problem = find_problem("all_to_all");
   ASSERT_TRUE(problem.ok());
   ReferenceRequest request = request_for(*problem, 4, "smoke");
@@ -134,7 +134,7 @@ TEST(Reference, TheSecondTimeComesFromTheCache) {
   EXPECT_FALSE(third->cases[0].cached);
 }
 
-TEST(Reference, AWholeChecksCasesTakeSeconds) {
+TEST(RarerReference, AWholeChecksCasesTakeSeconds) {
   const auto problem = find_problem("ag_gemm");
   ASSERT_TRUE(problem.ok());
   ReferenceRequest request = request_for(*problem, 4, "smoke");

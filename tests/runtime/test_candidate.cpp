@@ -111,7 +111,7 @@ TEST_F(Candidate, FaultsAreAttributed) {
       {4, "launch_error", "cudaErrorInvalidConfiguration"},
       {5, "launch_error",
        "cudaErrorStreamCaptureUnsupported"},  // where the last error is ...CaptureInvalidated
-      {6, "crashed", "an exception of unknown type in candidate_run, call 3"},
+      {6, "crashed", "exception of unknown type in candidate_run, call 3"},
       {7, "timeout", "in candidate_run, call 2"},
   };
   for (const Fault& fault : faults) {

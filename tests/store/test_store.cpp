@@ -334,5 +334,28 @@ TEST(DefaultDirectory, FollowsTheEnvironment) {
   EXPECT_EQ(*default_directory(), "/a/person/.local/share/echolo");
 }
 
+TEST_F(StoreTest, AVerdictIsFoundByTheBeginningOfItsId) {
+  Store store = open();
+  KeptVerdict verdict{
+      "abc123def456",       "check", "ag_gemm", "sha256:1", std::string(64, 'a'), "{}", "deadlock",
+      std::string(64, 'b'), ""};
+  ASSERT_TRUE(store.keep_verdict(verdict).ok());
+  verdict.status = "correct";  // asked again after a change of ours: the newer answer counts
+  ASSERT_TRUE(store.keep_verdict(verdict).ok());
+  verdict.id = "abd000000000";
+  ASSERT_TRUE(store.keep_verdict(verdict).ok());
+  const auto found = store.kept_verdict("abc");
+  ASSERT_TRUE(found.ok()) << found.error().render();
+  EXPECT_EQ(found->id, "abc123def456");
+  EXPECT_EQ(found->status, "correct");
+  EXPECT_EQ(found->source, std::string(64, 'a'));
+  EXPECT_FALSE(found->created.empty());
+  for (const char* none : {"ab", "f", "", "%", "ABC"}) {
+    const auto nothing = store.kept_verdict(none);
+    ASSERT_FALSE(nothing.ok()) << none;
+    EXPECT_EQ(nothing.error().kind, ErrorKind::kUsage);
+  }
+}
+
 }  // namespace
 }  // namespace echolo::store

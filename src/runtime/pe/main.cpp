@@ -56,7 +56,7 @@ void guarded(Body&& body) {
     give_up(wire::Op::kNoteException,
             std::string(type == nullptr ? typeid(e).name() : type) + ": " + e.what());
   } catch (...) {
-    give_up(wire::Op::kNoteException, "an exception of unknown type");
+    give_up(wire::Op::kNoteException, "of unknown type");
   }
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) {
