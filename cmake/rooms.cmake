@@ -43,7 +43,7 @@ function(echolo_room_tests name)
     target_link_libraries(test_${name} PRIVATE echolo_${name} ${ROOM_DEPS} GTest::gtest GTest::gtest_main)
     # Only what names these folders (or a harness that does) gets them: everything else then compiles alike in every checkout, for ccache.
     foreach(source ${sources})
-      file(STRINGS ${source} names_folders REGEX "ECHOLO_(SOURCE|BINARY)_DIR|(core_harness|cli_fixture).hpp" LIMIT_COUNT 1)
+      file(STRINGS ${source} names_folders REGEX "ECHOLO_(SOURCE|BINARY)_DIR|(core_harness|cli_fixture|venv_nvcc).hpp" LIMIT_COUNT 1)
       if(names_folders)
         set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
           ECHOLO_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ECHOLO_BINARY_DIR="${CMAKE_BINARY_DIR}")

@@ -31,12 +31,6 @@ std::string_view name_of(Reduction op);
 // the element's width are zero on return.
 std::uint64_t reduce(const Element& element, Reduction op, std::uint64_t a, std::uint64_t b);
 
-// The value of an integer of that many bytes (1 to 8), whatever stands in the bits above it.
-constexpr std::int64_t sign_extend(std::uint64_t bits, int bytes) {
-  const int shift = 64 - 8 * bytes;
-  return static_cast<std::int64_t>(bits << shift) >> shift;
-}
-
 // NVSHMEM_CMP_*: compares as the element's type does.
 bool compare(const Element& element, int cmp, std::uint64_t value, std::uint64_t with);
 std::string_view comparison_sign(int cmp);  // ">="; "?" where cmp is none
