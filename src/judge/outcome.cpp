@@ -38,16 +38,16 @@ void rename_sources(std::string& text, const CompileRequest& compiled) {
   const bool candidate = compiled.kind == SourceKind::kCandidate;
   const std::string inside = candidate ? std::string(kScratch) + "/" + kSandboxSource : "/program/";
   for (std::size_t at = text.find(inside); at != std::string::npos; at = text.find(inside, at)) {
-    const std::string name = candidate ? kSandboxSource : "";
-    text.replace(at, inside.size(), name);
-    at += name.size();
+    const std::string shown = candidate ? kSandboxSource : "";
+    text.replace(at, inside.size(), shown);
+    at += shown.size();
   }
-  // A place in the source, as the node's reports of host code have it.
+  // A place in the source; the whole path would drown the sentence that it stands in.
   const std::string place = std::string(kSandboxSource) + ":";
+  const std::string name = std::filesystem::path(compiled.path).filename().string() + ":";
   for (std::size_t at = candidate ? text.find(place) : std::string::npos; at != std::string::npos;
-       at = text.find(place, at)) {
-    text.replace(at, place.size(), compiled.path + ":");
-    at += compiled.path.size() + 1;
+       at = text.find(place, at + name.size())) {
+    text.replace(at, place.size(), name);
   }
 }
 

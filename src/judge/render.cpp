@@ -166,8 +166,10 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
       !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
   // Of a PE's end the PE itself tells below.
   const auto tells = [&verdict](const PeOutput& pe) {
-    return !pe.end.empty() && verdict.message.starts_with("PE " + std::to_string(pe.pe)) &&
-           verdict.message.ends_with(pe.end);
+    const std::string who = "PE " + std::to_string(pe.pe);
+    if (pe.end.empty() || !verdict.message.starts_with(who)) return false;
+    const std::size_t what = verdict.message.find_first_not_of(": ", who.size());
+    return what != std::string::npos && pe.end.starts_with(std::string_view(verdict.message).substr(what));
   };
   const bool repeated = std::any_of(verdict.pes.begin(), verdict.pes.end(), tells);
   if (!told && !repeated && !verdict.message.empty()) out += "  " + printable(verdict.message) + "\n";
