@@ -125,7 +125,6 @@ TEST(PtxErrors, Instructions) {
       {kernel("add.u32 %r1, %r2, %r3"), 11, "expected ';', found '}'"},
       {kernel("add.u32 %r1 %r2, %r3;"), 10, "expected ';'"},
       {kernel("mov.u32 %r1, {{{%r1}}};"), 10, "nested too deeply"},
-      {kernel("vadd.u32.u32.u32 %r1, %r2.b0, %r3;"), 10, "selectors of video instructions"},
       {kernel(".wrong .b32 x;"), 10, "no directive of a function's body"},
       {kernel(".param .align 4 .b8 buffer[4]") + ";", 11, "expected ';'"},
       {kernel("{"), 12, "is never closed"},

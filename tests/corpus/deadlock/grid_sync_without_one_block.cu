@@ -8,9 +8,9 @@ namespace cg = cooperative_groups;
 
 __global__ void meet(int* p) {
   if (blockIdx.x == 3) return;
-  p[blockIdx.x] = 1;
+  if (threadIdx.x == 0) p[blockIdx.x] = 1;
   cg::this_grid().sync();
-  p[blockIdx.x] += 1;
+  if (threadIdx.x == 0) p[blockIdx.x] += 1;
 }
 
 int main() {

@@ -1,5 +1,5 @@
 // echolo-test: mode=sanitize n=1
-// expect: early-exit
+// expect: early_exit
 #include <cuda_runtime.h>
 
 __global__ void store(int* out) {

@@ -15,6 +15,7 @@ int main() {
   int* inbox = nullptr;
   cudaMalloc(&inbox, sizeof(int));
   cudaMemset(inbox, 0, sizeof(int));
+  cudaDeviceSynchronize();
   nvshmem_barrier_all();
   greet<<<1, 1>>>(inbox, nvshmem_my_pe(), nvshmem_n_pes());
   const int failed = cudaDeviceSynchronize() != cudaSuccess;

@@ -26,7 +26,10 @@ __global__ void all_reduce(const float* in, float* out, float* inbox, uint64_t* 
     for (int pe = 0; pe < n_pes; ++pe) sum += half[pe * n + i];
     out[i] = sum;
   }
-  if (threadIdx.x == 0) *epoch = call;
+  if (threadIdx.x == 0) {
+    nvshmem_quiet();  // or the next call's signal could overtake this call's data
+    *epoch = call;
+  }
 }
 __global__ void nothing() {}
 
@@ -44,6 +47,8 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   state->arrived = static_cast<uint64_t*>(nvshmem_calloc(launch.n_pes, sizeof(uint64_t)));
   cudaMalloc(&state->epoch, sizeof(uint64_t));
   cudaMemset(state->epoch, 0, sizeof(uint64_t));
+  cudaDeviceSynchronize();  // the stream of the calls does not wait for the default stream
+  nvshmem_barrier_all();
   return state;
 }
 
