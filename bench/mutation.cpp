@@ -105,13 +105,6 @@ Result<std::vector<Subject>> corpus() {
   return result;
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 // Findings that name accesses, or waits, which the removed synchronisation would have ordered.
 bool is_about_order(const std::string& kind) {
   static const std::set<std::string> kinds = {
@@ -147,7 +140,8 @@ class Bench {
  public:
   Bench(int jobs, bool fresh) : jobs_(jobs), results_(kBinary / "bench" / "mutation.jsonl") {
     for (const char* name : {"echolo", "echolo-node", "echolo-pe"})
-      binaries_ += sha256_hex(read_text(kBinary / name));
+      if (const Result<std::string> bytes = read_file((kBinary / name).string()))
+        binaries_ += sha256_hex(*bytes);
     read_arguments_for_equivalence();
     if (fresh) fs::remove(results_);
     std::ifstream in(results_);
@@ -165,15 +159,20 @@ class Bench {
 
   // The unmutated source must be correct; then its mutants. Returns false when interrupted.
   bool run(const Subject& subject, bool list) {
-    const std::string text = read_text(subject.source);
-    const std::vector<Mutant> mutants = mutants_of(text);
+    const Result<std::string> text = read_file(subject.source.string());
+    if (!text) {
+      std::printf("%s\n", text.error().render().c_str());
+      dirty_ = true;
+      return true;
+    }
+    const std::vector<Mutant> mutants = mutants_of(*text);
     if (list) {
       for (const Mutant& mutant : mutants) print(subject, mutant, {"", ""});
       return true;
     }
     if (mutants.empty()) return true;
     Mutant original;
-    original.text = text;
+    original.text = *text;
     original.operation = "none";
     const Fate clean = judge(subject, original, 0);
     if (clean.outcome != "survived") {

@@ -179,10 +179,7 @@ Status Parser::multimem(const std::vector<std::string>& parts) {
                     "m @ multicast aliases x, y;");
   }
   if (what != "ld_reduce") {
-    if (Status status = expect(",", "after the address"); !status) return status;
-    Result<Operand> value = operand();
-    if (!value) return value.error();
-    out.a = *value;
+    if (Status status = next_operand("after the address", out.a); !status) return status;
   }
   out.op = what == "st" ? Op::kStore : what == "red" ? Op::kAtomic : Op::kLoad;
   std::vector<int> loaded;

@@ -101,6 +101,14 @@ Result<Operand> Parser::operand() {
   return operand;
 }
 
+Status Parser::next_operand(const char* where, Operand& out) {
+  if (Status status = expect(",", where); !status) return status;
+  Result<Operand> value = operand();
+  if (!value) return value.error();
+  out = *value;
+  return {};
+}
+
 Status Parser::emit(Instruction instruction) {
   Thread& thread = program_.threads[thread_];
   if (static_cast<int>(thread.code.size()) >= kMaxInstructions)
@@ -153,10 +161,7 @@ Status Parser::store(const std::vector<std::string>& parts, Proxy proxy) {
   Result<int> address = address_operand();
   if (!address) return address.error();
   out.address = *address;
-  if (Status status = expect(",", "after the address"); !status) return status;
-  Result<Operand> value = operand();
-  if (!value) return value.error();
-  out.a = *value;
+  if (Status status = next_operand("after the address", out.a); !status) return status;
   return emit(out);
 }
 
@@ -183,15 +188,9 @@ Status Parser::atomic(const std::vector<std::string>& parts, Proxy proxy, bool h
   Result<int> address = address_operand();
   if (!address) return address.error();
   out.address = *address;
-  if (Status status = expect(",", "after the address"); !status) return status;
-  Result<Operand> value = operand();
-  if (!value) return value.error();
-  out.a = *value;
+  if (Status status = next_operand("after the address", out.a); !status) return status;
   if (out.arithmetic == Arithmetic::kCas) {
-    if (Status status = expect(",", "after the value to compare with"); !status) return status;
-    Result<Operand> swap = operand();
-    if (!swap) return swap.error();
-    out.b = *swap;
+    if (Status status = next_operand("after the value to compare with", out.b); !status) return status;
   }
   return emit(out);
 }
@@ -285,10 +284,7 @@ Status Parser::arithmetic(Arithmetic how) {
   if (!reg) return reg.error();
   out.destination = *reg;
   for (Operand* each : {&out.a, &out.b}) {
-    if (Status status = expect(",", "between operands"); !status) return status;
-    Result<Operand> value = operand();
-    if (!value) return value.error();
-    *each = *value;
+    if (Status status = next_operand("between operands", *each); !status) return status;
   }
   return emit(out);
 }
@@ -336,10 +332,7 @@ Status Parser::instruction(int thread) {
       Result<int> reg = register_operand();
       if (!reg) return reg.error();
       out.destination = *reg;
-      if (Status status = expect(",", "after the register"); !status) return status;
-      Result<Operand> value = operand();
-      if (!value) return value.error();
-      out.a = *value;
+      if (Status status = next_operand("after the register", out.a); !status) return status;
       return emit(out);
     }
     if (const auto how = kBranches.find(name); how != kBranches.end()) return branch(how->second);

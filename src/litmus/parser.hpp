@@ -73,6 +73,8 @@ class Parser {
                    Instruction& out);
   Status no_more(const std::vector<std::string>& parts, std::size_t from);
   Result<Operand> operand();
+  // A comma, which must stand `where`, and the operand behind it.
+  Status next_operand(const char* where, Operand& out);
   Result<int> address_operand();
   Result<int> register_operand();
   Status emit(Instruction instruction);
