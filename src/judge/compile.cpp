@@ -176,7 +176,22 @@ class Compilation {
                       {toolchain_.include_dir, kInclude},
                       {fs::path(toolchain_.library_dir).parent_path().string(), kLibraries}};
     if (request_.kind == SourceKind::kProgram) tool.read_only.emplace_back(request_.folder, kProgramFolder);
-    return run_sandboxed(tool);
+    Result<Outcome> outcome = run_sandboxed(tool);
+    if (outcome && !outcome->ok() && disk_was_full(*outcome)) {
+      return machine_error("the disk is full: the compiler cannot write to " + scratch_.string(),
+                           "free some disk space, or give another folder with --store");
+    }
+    return outcome;
+  }
+
+  // The tools' own words are not enough: a candidate may say the same in an #error.
+  bool disk_was_full(const Outcome& outcome) const {
+    constexpr std::uintmax_t kPlenty = std::uintmax_t{64} << 20U;  // tools remove what they could not finish
+    std::error_code code;
+    const fs::space_info space = fs::space(scratch_, code);
+    return !code && space.available < kPlenty &&
+           (outcome.standard_output + outcome.standard_error).find("No space left on device") !=
+               std::string::npos;
   }
 
   // What text alone could not tell: what the host compiler got, and what the library asks of others.

@@ -40,6 +40,7 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
 Ran echolo(std::vector<std::string> words, const How& how) {
   const Folder streams;
   words.insert(words.begin(), std::string(ECHOLO_BINARY_DIR) + "/echolo");
+  words.insert(words.begin(), how.within.begin(), how.within.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -58,7 +59,7 @@ Ran echolo(std::vector<std::string> words, const How& how) {
     if (::chdir(how.directory.c_str()) != 0) ::_exit(126);
     const rlimit limit{how.file_size, how.file_size};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    ::execv(argv[0], argv.data());
+    ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
   std::thread interrupter([&] {

@@ -33,6 +33,7 @@ struct How {
       0};  // SIGINT to echolo alone, as a terminal would send it to its group
   int signal = SIGINT;
   rlim_t file_size = RLIM_INFINITY;
+  std::vector<std::string> within;  // a command whose last arguments are echolo's
 };
 
 Ran echolo(std::vector<std::string> words, const How& how = {});

@@ -160,6 +160,18 @@ TEST(Machine, FullDisk) {
   EXPECT_EQ(echolo({"runs", "list", "--store", folder.path("store")}).code, 0);
 }
 
+TEST(Machine, AFullDiskIsNoFaultOfTheCandidate) {
+  const Folder folder;
+  const std::string source = folder.write("k.cu", idle_candidate());
+  fs::create_directory(folder.path("disk"));
+  How how;
+  how.within = {"bwrap", "--dev-bind", "/", "/", "--size", "400000", "--tmpfs", folder.path("disk")};
+  const Ran ran = echolo({"check", "all_reduce", source, "--store", folder.path("disk/store")}, how);
+  EXPECT_EQ(ran.code, 3) << ran.out << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(says(ran, "the disk is full")) << ran.err;
+}
+
 TEST(Machine, DoctorSaysWhatIsThere) {
   const Folder folder;
   const Ran ran = echolo({"doctor", "--json", "--store", folder.path("store")});
