@@ -38,6 +38,8 @@ enum class Op : std::uint16_t {
   kNoteEnd,          // echolo-pe, or a program's exit handler: this PE ended as it should
   // ---- modules and kernels ----
   kLoadModule,     // str name, blob ptx -> u32 module
+  kUnloadModule,   // u32 module; waits for the device first
+  kKernelNames,    // u32 module -> u32 n, n x str
   kKernelInfo,     // u32 module, str kernel -> KernelInfo fields (see node/calls_launch.cpp)
   kVariable,       // u32 module, str name -> u64 address, u64 size
   kFunctionLimit,  // u32 module, str kernel, u64 dynamic shared memory allowed
@@ -51,7 +53,8 @@ enum class Op : std::uint16_t {
   kMemoryInfo,   // -> u64 free, u64 total
   kPointerInfo,  // u64 address -> u8 AllocationClass (kPageable: unknown), u64 base, u64 size
   kCopy,         // CopyRequest fields (see pe/copies.cpp) -> blob: what to store at a pageable destination
-  kFill,         // u64 address, u8 value, u64 pitch, u64 width, u64 height, u64 stream, u8 wait
+  kFill,         // u64 address, u32 value, u8 bytes of an element, u64 pitch, u64 elements a row, u64 rows,
+                 // u64 stream, u8 wait
   // ---- streams and events ----
   kStreamCreate,     // u32 flags, i32 priority -> u64
   kStreamDestroy,    // u64
@@ -59,6 +62,8 @@ enum class Op : std::uint16_t {
   kStreamQuery,      // u64
   kStreamWaitEvent,  // u64 stream, u64 event
   kStreamInfo,       // u64 -> u32 flags, i32 priority, u64 id
+  kStreamWord,       // u64 stream, u64 address, u64 value, u8 bytes (4, 8), u8 write, u8 comparison (as
+                     // CUstreamWaitValue_flags), u8 orders: a wait for a word of memory, or a write to one
   kHostFunction,     // u64 stream, u64 function, u64 data, u8 callback form
   kService,          // u8 state (0 first), blob result -> u8 ServiceKind, u64 a, u64 b, u64 c, blob
   kDeviceSync,

@@ -40,6 +40,15 @@ Answer Node::wait_for(HostThread& thread, const std::string& what) {
   return engine_.done(thread.pending.wait) ? Answer::ok() : Answer::blocked();
 }
 
+vgpu::Memory::Accessor host_accessor(const Op& op, bool any_pe) {
+  vgpu::Memory::Accessor who;
+  who.site = &op.site;
+  who.pe = op.pe;
+  who.what = op.what;
+  who.any_pe = any_pe;
+  return who;
+}
+
 namespace {
 
 struct ErrorRow {
@@ -105,6 +114,10 @@ Answer Node::handle(int pe, HostThread& thread) {
       return hello(pe, thread, in);
     case wire::Op::kLoadModule:
       return load_module(pe, thread, in);
+    case wire::Op::kUnloadModule:
+      return unload_module(pe, thread, in);
+    case wire::Op::kKernelNames:
+      return kernel_names(pe, in);
     case wire::Op::kKernelInfo:
       return kernel_info(pe, in);
     case wire::Op::kVariable:
@@ -154,6 +167,8 @@ Answer Node::handle(int pe, HostThread& thread) {
     case wire::Op::kGraphExecDestroy:
     case wire::Op::kGraphNodeCount:
       return graph_call(pe, thread, in);
+    case wire::Op::kStreamWord:
+      return stream_word(pe, thread, in);
     case wire::Op::kHostFunction:
       return host_function(pe, thread, in);
     case wire::Op::kService:

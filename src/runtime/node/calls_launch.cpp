@@ -54,6 +54,34 @@ Answer Node::load_module(int pe, HostThread&, wire::Reader in) {
   return Answer::of(out);
 }
 
+// Waits for the device first: its kernels may still run.
+Answer Node::unload_module(int pe, HostThread& thread, wire::Reader in) {
+  const std::uint32_t number = in.u32();
+  const Module* module = module_of(pe, number);
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  if (thread.pending.stage == 0) {
+    if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
+    thread.pending.wait = engine_.last_of_device(pe);
+    thread.pending.stage = 1;
+  }
+  const Answer waited = wait_for(thread, "the device to finish");
+  if (waited.kind != Answer::Kind::kReply) return waited;
+  const Status unloaded = machine_->unload_module(pe, module->id);
+  if (!unloaded.ok()) return Answer::fail(refuse(pe, thread, unloaded.error()));
+  pes_[static_cast<std::size_t>(pe)]->modules.erase(number);
+  return Answer::ok();
+}
+
+Answer Node::kernel_names(int pe, wire::Reader in) {
+  const Module* module = module_of(pe, in.u32());
+  if (!in.done() || module == nullptr) return Answer::malformed();
+  const std::vector<std::string> names = machine_->kernel_names(module->id);
+  wire::Writer out;
+  out.u32(static_cast<std::uint32_t>(names.size()));
+  for (const std::string& name : names) out.text(name);
+  return Answer::of(out);
+}
+
 // u32 count, (u32 offset, u32 size) each, then u32 x 6: parameter bytes, static shared, local, registers,
 // const, threads.
 Answer Node::kernel_info(int pe, wire::Reader in) {

@@ -1,5 +1,6 @@
 // Allocations, copies and fills.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/node/node.hpp"
 
@@ -33,15 +34,6 @@ bool is_device_memory(std::uint64_t address) {
 bool may_free(AllocationClass kind, vgpu::AllocationKind found) {
   if (kind == AllocationClass::kPinned) return found == vgpu::AllocationKind::kPinned;
   return found == vgpu::AllocationKind::kDevice || found == vgpu::AllocationKind::kManaged;
-}
-
-vgpu::Memory::Accessor accessor(const Op& op, bool any_pe) {
-  vgpu::Memory::Accessor who;
-  who.site = &op.site;
-  who.pe = op.pe;
-  who.what = op.what;
-  who.any_pe = any_pe;
-  return who;
 }
 
 struct CopyPlan {
@@ -186,7 +178,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       op.attempt = [this, plan, bytes, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
           if (!machine_->memory().write(plan.to + row * plan.to_pitch, bytes->data() + row * plan.width,
-                                        plan.width, accessor(self, any_pe))) {
+                                        plan.width, host_accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -203,7 +195,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
         self.waits_for = "host memory to be read";
         if (pes_[static_cast<std::size_t>(pe)]->n_served < ticket) return Step::kWaiting;
         if (bytes->size() != plan.width) return Step::kFault;
-        return machine_->memory().write(plan.to, bytes->data(), plan.width, accessor(self, any_pe))
+        return machine_->memory().write(plan.to, bytes->data(), plan.width, host_accessor(self, any_pe))
                    ? Step::kDone
                    : Step::kFault;
       };
@@ -212,7 +204,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       op.attempt = [this, plan, bytes = pending.bytes, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
           if (!machine_->memory().read(plan.from + row * plan.from_pitch, bytes->data() + row * plan.width,
-                                       plan.width, accessor(self, any_pe))) {
+                                       plan.width, host_accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -223,7 +215,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       op.attempt = [this, plan, pe, any_pe, ticket = std::uint64_t{0}](Op& self) mutable {
         if (ticket == 0) {
           std::vector<std::uint8_t> bytes(plan.width);
-          if (!machine_->memory().read(plan.from, bytes.data(), plan.width, accessor(self, any_pe)))
+          if (!machine_->memory().read(plan.from, bytes.data(), plan.width, host_accessor(self, any_pe)))
             return Step::kFault;
           ticket = serve(pe, {wire::ServiceKind::kWriteHost, plan.to, 0, 0, std::move(bytes), nullptr});
         }
@@ -234,7 +226,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       op.attempt = [this, plan, any_pe](Op& self) {
         for (std::uint64_t row = 0; row < plan.height; ++row) {
           if (!machine_->memory().copy(plan.to + row * plan.to_pitch, plan.from + row * plan.from_pitch,
-                                       plan.width, accessor(self, any_pe))) {
+                                       plan.width, host_accessor(self, any_pe))) {
             return Step::kFault;
           }
         }
@@ -261,27 +253,40 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
 }
 
 Answer Node::fill(int pe, HostThread& thread, wire::Reader in) {
-  const std::uint64_t address = in.u64();
-  const std::uint8_t value = in.u8();
   CopyPlan plan;
-  plan.to = address;
+  plan.to = in.u64();
+  const std::uint32_t value = in.u32();
+  const std::uint8_t element = in.u8();
   plan.to_pitch = in.u64();
-  plan.width = in.u64();
+  const std::uint64_t count = in.u64();
   plan.height = in.u64();
   plan.from_pitch = plan.to_pitch;
   const StreamHandle stream = in.u64();
   const bool wait = in.u8() != 0;
-  if (!in.done()) return Answer::malformed();
+  if (!in.done() || (element != 1 && element != 2 && element != 4)) return Answer::malformed();
+  plan.width = count <= vgpu::kPeSpan ? count * element : ~std::uint64_t{0};
   if (!plan.sane()) return Answer::fail(1);
   Pending& pending = thread.pending;
   if (pending.stage == 0) {
     const bool any_pe = machine_->config().peers_reachable;
     Op op = make_op(pe, thread, pending.header.name);
-    op.attempt = [this, plan, value, any_pe](Op& self) {
+    op.attempt = [this, plan, value, element, any_pe](Op& self) {
+      vgpu::Memory& memory = machine_->memory();
+      const vgpu::Memory::Accessor who = host_accessor(self, any_pe);
+      std::vector<std::uint8_t> pattern;
       for (std::uint64_t row = 0; row < plan.height; ++row) {
-        if (!machine_->memory().fill(plan.to + row * plan.to_pitch, value, plan.width,
-                                     accessor(self, any_pe))) {
-          return Step::kFault;
+        const std::uint64_t at = plan.to + row * plan.to_pitch;
+        if (element == 1) {
+          if (!memory.fill(at, static_cast<std::uint8_t>(value), plan.width, who)) return Step::kFault;
+          continue;
+        }
+        if (!memory.admits(at, plan.width, true, who)) return Step::kFault;
+        constexpr std::uint64_t kPiece = 1U << 20U;
+        for (std::uint64_t done = 0; done < plan.width; done += kPiece) {
+          const std::uint64_t n = std::min(kPiece, plan.width - done);
+          pattern.resize(n);
+          for (std::uint64_t i = 0; i < n; i += element) std::memcpy(pattern.data() + i, &value, element);
+          if (!memory.write(at + done, pattern.data(), n, who)) return Step::kFault;
         }
       }
       return Step::kDone;

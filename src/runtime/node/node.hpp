@@ -42,6 +42,9 @@ struct Answer {
   static Answer of(wire::Writer& out) { return {Kind::kReply, 0, 0, out.take(), -1}; }
 };
 
+// Memory seen by an operation of a stream.
+vgpu::Memory::Accessor host_accessor(const Op& op, bool any_pe);
+
 class Node {
  public:
   explicit Node(JobSpec spec);
@@ -111,6 +114,8 @@ class Node {
   Answer handle(int pe, HostThread& thread);
   Answer hello(int pe, HostThread& thread, wire::Reader in);
   Answer load_module(int pe, HostThread& thread, wire::Reader in);
+  Answer unload_module(int pe, HostThread& thread, wire::Reader in);
+  Answer kernel_names(int pe, wire::Reader in);
   Answer kernel_info(int pe, wire::Reader in);
   Answer variable(int pe, wire::Reader in);
   Answer function_limit(int pe, wire::Reader in);
@@ -127,6 +132,7 @@ class Node {
   Answer stream_call(int pe, HostThread& thread, wire::Reader in);
   Answer event_call(int pe, HostThread& thread, wire::Reader in);
   Answer graph_call(int pe, HostThread& thread, wire::Reader in);
+  Answer stream_word(int pe, HostThread& thread, wire::Reader in);
   Answer host_function(int pe, HostThread& thread, wire::Reader in);
   Answer service(int pe, HostThread& thread, wire::Reader in);
   Answer shmem_init(int pe);

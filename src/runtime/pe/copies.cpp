@@ -122,17 +122,23 @@ int copy(const char* name, void* to, const void* from, const CopyShape& shape, c
   return kSuccess;
 }
 
+int fill(const char* name, void* p, const FillShape& shape, cudaStream_t stream, Wait wait) {
+  if (const int error = ready(); error != kSuccess) return error;
+  if (shape.width == 0 || shape.height == 0) return kSuccess;
+  if ((!in_arena(p) && !in_host_range(p)) || number(p) % shape.element != 0) return kInvalidValue;
+  Call call(wire::Op::kFill, name);
+  call.in.u64(number(p)).u32(shape.value).u8(shape.element).u64(shape.pitch).u64(shape.width);
+  call.in.u64(shape.height).u64(number(stream)).u8(static_cast<std::uint8_t>(wait));
+  return call.send();
+}
+
 namespace {
 
-int fill(const char* name, void* p, std::size_t pitch, int value, std::size_t width, std::size_t height,
-         cudaStream_t stream, Wait wait) {
-  if (const int error = ready(); error != kSuccess) return error;
-  if (width == 0 || height == 0) return kSuccess;
-  if (!in_arena(p) && !in_host_range(p)) return kInvalidValue;
-  Call call(wire::Op::kFill, name);
-  call.in.u64(number(p)).u8(static_cast<std::uint8_t>(value)).u64(pitch).u64(width).u64(height);
-  call.in.u64(number(stream)).u8(static_cast<std::uint8_t>(wait));
-  return call.send();
+// CUDA orders memset of device memory with the stream and does not make the host wait.
+Wait fill_wait(const void* p) { return in_arena(p) ? Wait::kAsync : Wait::kSync; }
+FillShape bytes_of(int value, std::size_t n) { return {n, n, 1, static_cast<std::uint8_t>(value), 1}; }
+FillShape rows_of(std::size_t pitch, int value, std::size_t width, std::size_t height) {
+  return {pitch, width, height, static_cast<std::uint8_t>(value), 1};
 }
 
 int symbol_copy(const char* name, const void* symbol, std::size_t offset, std::size_t count, void* host_to,
@@ -186,21 +192,19 @@ ECHOLO_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const v
   return done(
       copy("cudaMemcpy2DAsync", to, from, {width, height, to_pitch, from_pitch}, kind, stream, Wait::kAsync));
 }
-// CUDA orders memset of device memory with the stream and does not make the host wait.
 ECHOLO_API cudaError_t cudaMemset(void* p, int value, std::size_t n) {
-  return done(fill("cudaMemset", p, n, value, n, 1, nullptr, in_arena(p) ? Wait::kAsync : Wait::kSync));
+  return done(fill("cudaMemset", p, bytes_of(value, n), nullptr, fill_wait(p)));
 }
 ECHOLO_API cudaError_t cudaMemsetAsync(void* p, int value, std::size_t n, cudaStream_t stream) {
-  return done(fill("cudaMemsetAsync", p, n, value, n, 1, stream, Wait::kAsync));
+  return done(fill("cudaMemsetAsync", p, bytes_of(value, n), stream, Wait::kAsync));
 }
 ECHOLO_API cudaError_t cudaMemset2D(void* p, std::size_t pitch, int value, std::size_t width,
                                     std::size_t height) {
-  return done(fill("cudaMemset2D", p, pitch, value, width, height, nullptr,
-                   in_arena(p) ? Wait::kAsync : Wait::kSync));
+  return done(fill("cudaMemset2D", p, rows_of(pitch, value, width, height), nullptr, fill_wait(p)));
 }
 ECHOLO_API cudaError_t cudaMemset2DAsync(void* p, std::size_t pitch, int value, std::size_t width,
                                          std::size_t height, cudaStream_t stream) {
-  return done(fill("cudaMemset2DAsync", p, pitch, value, width, height, stream, Wait::kAsync));
+  return done(fill("cudaMemset2DAsync", p, rows_of(pitch, value, width, height), stream, Wait::kAsync));
 }
 
 ECHOLO_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t n,

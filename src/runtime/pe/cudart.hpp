@@ -33,13 +33,67 @@ struct Kernel {
 
 // Loads every registered module on the node, once. All API functions that need the device call it first.
 int ready();
+// Sends a request of these words, after ready().
+template <typename... Args>
+int simple(wire::Op op, const char* name, Args... args) {
+  if (const int error = ready(); error != kSuccess) return error;
+  Call call(op, name);
+  (call.in.u64(args), ...);
+  return call.send();
+}
+
+// ---- modules and kernels ----
+// Loads a PTX text, or the PTX of a fat binary, on the node.
+int load_ptx(const std::string& name, const std::string& ptx, std::uint32_t* module);
+int load_container(const std::uint8_t* data, std::uint32_t* module);
+// Asks the node for what is known of a kernel whose module is loaded.
+int look_up(Kernel& kernel);
+// A kernel that no host function stands for (driver API); find_kernel knows it by its address until it is
+// disowned.
+void adopt(Kernel* kernel);
+void disown(Kernel* kernel);
 // The kernel that a host function stands for; null where there is none (`*error` says why).
 Kernel* find_kernel(const void* function, int* error);
 // Address and size of a __device__ or __constant__ variable by its host shadow.
 int find_symbol(const void* symbol, std::uint64_t* address, std::uint64_t* size);
 
-int launch(Kernel& kernel, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream,
-           bool cooperative, const char* name, dim3 cluster = dim3(0, 0, 0));
+struct LaunchShape {
+  dim3 grid, block;
+  std::size_t shared = 0;
+  cudaStream_t stream = nullptr;
+  bool cooperative = false;
+  dim3 cluster = dim3(0, 0, 0);
+};
+// The parameter block from pointers to the arguments; an error where one is missing.
+int pack_arguments(const Kernel& kernel, void** args, std::vector<std::uint8_t>* block);
+void write_launch(wire::Writer& out, const Kernel& kernel, const LaunchShape& shape,
+                  const std::vector<std::uint8_t>& block);
+int launch(const char* name, const Kernel& kernel, const LaunchShape& shape, void** args);
+// Reads launch attributes into a shape; an error for one that is not modelled.
+int read_attributes(const char* name, const cudaLaunchAttribute* attributes, unsigned n, LaunchShape* shape);
+int occupancy(const char* name, const Kernel& kernel, int threads, std::size_t shared, int* blocks);
+int available_shared(const Kernel& kernel, int blocks, std::size_t* bytes);
+int active_clusters(const char* name, const Kernel& kernel, const LaunchShape& shape, int* clusters);
+int set_function_attribute(const char* name, Kernel& kernel, int attribute, int value);
+int device_attribute(const char* name, int attribute, int device, int* value);
+
+// ---- memory, streams, events; `name` is the API function's, as findings tell it ----
+int allocate(const char* name, wire::AllocationClass kind, void** out, std::size_t bytes);
+int release(const char* name, wire::AllocationClass kind, void* p);
+int release_async(const char* name, void* p, cudaStream_t stream);
+int memory_info(const char* name, std::size_t* free, std::size_t* total);
+struct PointerInfo {
+  wire::AllocationClass kind = wire::AllocationClass::kPageable;
+  std::uint64_t base = 0, size = 0;
+};
+int pointer_info(const char* name, const void* p, PointerInfo* info);
+int make_stream(const char* name, cudaStream_t* stream, unsigned flags, int priority);
+int stream_info(const char* name, cudaStream_t stream, unsigned* flags, int* priority,
+                unsigned long long* id);
+int make_event(const char* name, cudaEvent_t* event, unsigned flags);
+int event_time(const char* name, float* ms, cudaEvent_t start, cudaEvent_t end);
+int host_function(const char* name, cudaStream_t stream, std::uint64_t function, void* data, bool callback);
+int device_count();
 
 enum class Wait : std::uint8_t { kAsync = 0, kSync = 1 };
 struct CopyShape {
@@ -47,6 +101,13 @@ struct CopyShape {
 };
 int copy(const char* name, void* to, const void* from, const CopyShape& shape, cudaMemcpyKind kind,
          cudaStream_t stream, Wait wait);
+// Rows of `width` elements of `element` (1, 2 or 4) bytes, `pitch` bytes apart.
+struct FillShape {
+  std::uint64_t pitch = 0, width = 0, height = 1;
+  std::uint32_t value = 0;
+  std::uint8_t element = 1;
+};
+int fill(const char* name, void* p, const FillShape& shape, cudaStream_t stream, Wait wait);
 
 }  // namespace echolo::runtime::pe
 

@@ -4,12 +4,7 @@
 
 #include "runtime/pe/cudart.hpp"
 
-using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
-using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
-
-namespace {
-
-constexpr int kRuntimeVersion = 13020;
+namespace echolo::runtime::pe {
 
 // Any process may use device 0, and the device whose number is its rank where a program counts on one device
 // a PE.
@@ -17,6 +12,24 @@ int device_count() {
   const wire::Hello* hello = __cudaEcholoHello();
   return hello == nullptr ? 0 : hello->n_pes;
 }
+
+int memory_info(const char* name, std::size_t* free, std::size_t* total) {
+  if (free == nullptr || total == nullptr) return kInvalidValue;
+  Call call(wire::Op::kMemoryInfo, name);
+  const int error = call.send();
+  *free = call.out.u64();
+  *total = call.out.u64();
+  return error;
+}
+
+}  // namespace echolo::runtime::pe
+
+using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
+using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr int kRuntimeVersion = 13020;
 
 thread_local int t_device = 0;
 bool valid_device(int device) { return device >= 0 && device < device_count(); }
@@ -85,138 +98,7 @@ ECHOLO_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
 }
 
 ECHOLO_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (value == nullptr) return done(kInvalidValue);
-  cudaDeviceProp p;
-  if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess) return error;
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = p.maxThreadsPerBlock;
-      break;
-    case cudaDevAttrMaxBlockDimX:
-      *value = p.maxThreadsDim[0];
-      break;
-    case cudaDevAttrMaxBlockDimY:
-      *value = p.maxThreadsDim[1];
-      break;
-    case cudaDevAttrMaxBlockDimZ:
-      *value = p.maxThreadsDim[2];
-      break;
-    case cudaDevAttrMaxGridDimX:
-      *value = p.maxGridSize[0];
-      break;
-    case cudaDevAttrMaxGridDimY:
-      *value = p.maxGridSize[1];
-      break;
-    case cudaDevAttrMaxGridDimZ:
-      *value = p.maxGridSize[2];
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = static_cast<int>(p.sharedMemPerBlock);
-      break;
-    case cudaDevAttrTotalConstantMemory:
-      *value = static_cast<int>(p.totalConstMem);
-      break;
-    case cudaDevAttrWarpSize:
-      *value = p.warpSize;
-      break;
-    case cudaDevAttrMaxRegistersPerBlock:
-      *value = p.regsPerBlock;
-      break;
-    case cudaDevAttrClockRate:
-      *value = __cudaEcholoHello()->clock_khz;
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = p.multiProcessorCount;
-      break;
-    case cudaDevAttrIntegrated:
-      *value = 0;
-      break;
-    case cudaDevAttrCanMapHostMemory:
-      *value = 1;
-      break;
-    case cudaDevAttrComputeMode:
-      *value = cudaComputeModeDefault;
-      break;
-    case cudaDevAttrConcurrentKernels:
-      *value = 1;
-      break;
-    case cudaDevAttrEccEnabled:
-      *value = 1;
-      break;
-    case cudaDevAttrPciBusId:
-      *value = p.pciBusID;
-      break;
-    case cudaDevAttrPciDeviceId:
-    case cudaDevAttrPciDomainId:
-      *value = 0;
-      break;
-    case cudaDevAttrMemoryClockRate:
-      *value = 3201000;
-      break;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      *value = p.memoryBusWidth;
-      break;
-    case cudaDevAttrL2CacheSize:
-      *value = p.l2CacheSize;
-      break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = p.maxThreadsPerMultiProcessor;
-      break;
-    case cudaDevAttrAsyncEngineCount:
-      *value = p.asyncEngineCount;
-      break;
-    case cudaDevAttrUnifiedAddressing:
-      *value = 1;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = p.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = p.minor;
-      break;
-    case cudaDevAttrStreamPrioritiesSupported:
-      *value = 1;
-      break;
-    case cudaDevAttrGlobalL1CacheSupported:
-    case cudaDevAttrLocalL1CacheSupported:
-      *value = 1;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = static_cast<int>(p.sharedMemPerMultiprocessor);
-      break;
-    case cudaDevAttrMaxRegistersPerMultiprocessor:
-      *value = p.regsPerMultiprocessor;
-      break;
-    case cudaDevAttrManagedMemory:
-    case cudaDevAttrConcurrentManagedAccess:
-    case cudaDevAttrComputePreemptionSupported:
-    case cudaDevAttrCooperativeLaunch:
-      *value = 1;
-      break;
-    case cudaDevAttrIsMultiGpuBoard:
-    case cudaDevAttrHostNativeAtomicSupported:
-    case cudaDevAttrPageableMemoryAccess:
-    case cudaDevAttrClusterLaunch:
-      *value = 0;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      break;
-    case cudaDevAttrMaxBlocksPerMultiprocessor:
-      *value = p.maxBlocksPerMultiProcessor;
-      break;
-    case cudaDevAttrReservedSharedMemoryPerBlock:
-      *value = static_cast<int>(p.reservedSharedMemPerBlock);
-      break;
-    case cudaDevAttrMemoryPoolsSupported:
-      *value = 1;
-      break;
-    default:
-      return done(unsupported("cudaDeviceGetAttribute", "attribute " +
-                                                            std::to_string(static_cast<int>(attribute)) +
-                                                            " is not modelled by the virtual node"));
-  }
-  return done(kSuccess);
+  return done(device_attribute("cudaDeviceGetAttribute", attribute, device, value));
 }
 
 ECHOLO_API cudaError_t cudaDeviceSynchronize() {
@@ -229,12 +111,7 @@ ECHOLO_API cudaError_t cudaDeviceSynchronize() {
 ECHOLO_API cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 
 ECHOLO_API cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  if (free == nullptr || total == nullptr) return done(kInvalidValue);
-  Call call(wire::Op::kMemoryInfo, "cudaMemGetInfo");
-  const int error = call.send();
-  *free = call.out.u64();
-  *total = call.out.u64();
-  return done(error);
+  return done(memory_info("cudaMemGetInfo", free, total));
 }
 
 ECHOLO_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {

@@ -3,10 +3,7 @@
 
 #include "runtime/pe/cudart.hpp"
 
-using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
-using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
-
-namespace {
+namespace echolo::runtime::pe {
 
 int allocate(const char* name, wire::AllocationClass kind, void** pointer_out, std::size_t bytes) {
   if (pointer_out == nullptr) return kInvalidValue;
@@ -27,6 +24,32 @@ int release(const char* name, wire::AllocationClass kind, void* p) {
   call.in.u8(static_cast<std::uint8_t>(kind)).u64(number(p));
   return call.send();
 }
+
+int release_async(const char* name, void* p, cudaStream_t stream) {
+  if (p == nullptr) return kInvalidValue;
+  Call call(wire::Op::kFreeAsync, name);
+  call.in.u64(number(p)).u64(number(stream));
+  return call.send();
+}
+
+int pointer_info(const char* name, const void* p, PointerInfo* info) {
+  *info = {};
+  if (!in_arena(p) && !in_host_range(p)) return kSuccess;
+  Call call(wire::Op::kPointerInfo, name);
+  call.in.u64(number(p));
+  if (const int error = call.send(); error != kSuccess) return error;
+  info->kind = call.out.choice(wire::AllocationClass::kAsync);
+  info->base = call.out.u64();
+  info->size = call.out.u64();
+  return kSuccess;
+}
+
+}  // namespace echolo::runtime::pe
+
+using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
+using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
+
+namespace {
 
 // The only memory pool there is: the device's default one.
 cudaMemPool_t default_pool() { return pointer<cudaMemPool_t>(1); }
@@ -59,10 +82,7 @@ ECHOLO_API cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cuda
 }
 
 ECHOLO_API cudaError_t cudaFreeAsync(void* p, cudaStream_t stream) {
-  if (p == nullptr) return done(kInvalidValue);
-  Call call(wire::Op::kFreeAsync, "cudaFreeAsync");
-  call.in.u64(number(p)).u64(number(stream));
-  return done(call.send());
+  return done(release_async("cudaFreeAsync", p, stream));
 }
 
 ECHOLO_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
@@ -142,13 +162,12 @@ ECHOLO_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attribute
   attributes->device = -2;  // cudaInvalidDeviceId
   attributes->hostPointer = const_cast<void*>(p);
   if (!in_arena(p) && !in_host_range(p)) return done(kSuccess);
-  Call call(wire::Op::kPointerInfo, "cudaPointerGetAttributes");
-  call.in.u64(number(p));
-  const int error = call.send();
-  if (error != kSuccess) return done(error);
+  PointerInfo info;
+  if (const int error = pointer_info("cudaPointerGetAttributes", p, &info); error != kSuccess)
+    return done(error);
   cudaGetDevice(&attributes->device);
   attributes->devicePointer = const_cast<void*>(p);
-  switch (call.out.choice(wire::AllocationClass::kAsync)) {
+  switch (info.kind) {
     case wire::AllocationClass::kDevice:
     case wire::AllocationClass::kAsync:
       attributes->type = cudaMemoryTypeDevice;

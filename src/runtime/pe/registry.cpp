@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "runtime/pe/cudart.hpp"
+#include "runtime/pe/driver.hpp"
 #include "runtime/pe/fatbin.hpp"
 
 namespace echolo::runtime::pe {
@@ -39,6 +39,7 @@ struct Registry {
   std::vector<std::unique_ptr<Fatbin>> fatbins;
   std::map<const void*, Kernel> kernels;
   std::map<const void*, Variable> variables;
+  std::map<const void*, Kernel*> adopted;
   bool changed = true;
 };
 
@@ -63,26 +64,9 @@ int index_of(void** handle) {
 }
 
 int load_fatbin(Fatbin& fatbin) {
-  FatbinContents contents = parse_fatbin(fatbin.data, fatbin_size(fatbin.data));
-  if (!contents.error.empty()) {
-    unsupported("load", contents.error);
-    return static_cast<int>(cudaErrorInvalidKernelImage);
-  }
-  if (contents.ptx.empty()) {
-    unsupported("load",
-                contents.n_compressed != 0
-                    ? "the program's PTX is compressed: compile with --no-compress"
-                    : "the program holds no PTX: compile with -gencode arch=compute_90a,code=compute_90a");
-    return static_cast<int>(cudaErrorNoKernelImageForDevice);
-  }
-  // Several translation units may have been packed into one binary; nvcc embeds one PTX text each.
-  const FatbinPtx& ptx = contents.ptx.front();
-  Call call(wire::Op::kLoadModule, "load module");
-  call.in.text(ptx.source.empty() ? "program" : ptx.source).text(ptx.text);
-  if (const int error = call.send(); error != kSuccess) return error;
-  fatbin.module = call.out.u32();
-  fatbin.loaded = true;
-  return kSuccess;
+  const int error = load_container(fatbin.data, &fatbin.module);
+  fatbin.loaded = error == kSuccess;
+  return error;
 }
 
 int fill(Variable& variable) {
@@ -100,22 +84,7 @@ int fill(Variable& variable) {
 int fill(Kernel& kernel) {
   if (kernel.known) return kSuccess;
   kernel.module = registry().fatbins[static_cast<std::size_t>(kernel.fatbin)]->module;
-  Call call(wire::Op::kKernelInfo, "look up a kernel");
-  call.in.u32(kernel.module).text(kernel.name);
-  if (const int error = call.send(); error != kSuccess) return error;
-  const std::uint32_t n = call.out.u32();
-  for (std::uint32_t i = 0; i < n && call.out.ok(); ++i) {
-    kernel.offsets.push_back(call.out.u32());
-    kernel.sizes.push_back(call.out.u32());
-  }
-  kernel.parameter_bytes = call.out.u32();
-  kernel.static_shared = call.out.u32();
-  kernel.local_bytes = call.out.u32();
-  kernel.registers = call.out.u32();
-  kernel.const_bytes = call.out.u32();
-  kernel.max_threads = call.out.u32();
-  kernel.known = call.out.ok();
-  return kernel.known ? kSuccess : kUnknown;
+  return look_up(kernel);
 }
 
 int load_all() {
@@ -135,8 +104,64 @@ int load_all() {
 
 }  // namespace
 
+int load_ptx(const std::string& name, const std::string& ptx, std::uint32_t* module) {
+  Call call(wire::Op::kLoadModule, "load module");
+  call.in.text(name).text(ptx);
+  if (const int error = call.send(); error != kSuccess) return error;
+  *module = call.out.u32();
+  return kSuccess;
+}
+
+int load_container(const std::uint8_t* data, std::uint32_t* module) {
+  FatbinContents contents = parse_fatbin(data, fatbin_size(data));
+  if (!contents.error.empty()) {
+    unsupported("load", contents.error);
+    return static_cast<int>(cudaErrorInvalidKernelImage);
+  }
+  if (contents.ptx.empty()) {
+    unsupported("load",
+                contents.n_compressed != 0
+                    ? "the program's PTX is compressed: compile with --no-compress"
+                    : "the program holds no PTX: compile with -gencode arch=compute_90a,code=compute_90a");
+    return static_cast<int>(cudaErrorNoKernelImageForDevice);
+  }
+  // Several translation units may have been packed into one binary; nvcc embeds one PTX text each.
+  const FatbinPtx& ptx = contents.ptx.front();
+  return load_ptx(ptx.source.empty() ? "program" : ptx.source, ptx.text, module);
+}
+
+int look_up(Kernel& kernel) {
+  if (kernel.known) return kSuccess;
+  Call call(wire::Op::kKernelInfo, "look up a kernel");
+  call.in.u32(kernel.module).text(kernel.name);
+  if (const int error = call.send(); error != kSuccess) return error;
+  const std::uint32_t n = call.out.u32();
+  for (std::uint32_t i = 0; i < n && call.out.ok(); ++i) {
+    kernel.offsets.push_back(call.out.u32());
+    kernel.sizes.push_back(call.out.u32());
+  }
+  kernel.parameter_bytes = call.out.u32();
+  kernel.static_shared = call.out.u32();
+  kernel.local_bytes = call.out.u32();
+  kernel.registers = call.out.u32();
+  kernel.const_bytes = call.out.u32();
+  kernel.max_threads = call.out.u32();
+  kernel.known = call.out.ok();
+  return kernel.known ? kSuccess : kUnknown;
+}
+
+void adopt(Kernel* kernel) {
+  const Lock lock;
+  registry().adopted[kernel] = kernel;
+}
+void disown(Kernel* kernel) {
+  const Lock lock;
+  registry().adopted.erase(kernel);
+}
+
 int ready() {
   if (__cudaEcholoHello() == nullptr) return kInitializationError;
+  runtime_entered();
   const Lock lock;
   return load_all();
 }
@@ -150,6 +175,7 @@ Kernel* find_kernel(const void* function, int* error) {
     *error = fill(it->second);
     return *error == kSuccess ? &it->second : nullptr;
   }
+  if (const auto own = registry().adopted.find(function); own != registry().adopted.end()) return own->second;
   // A cudaKernel_t (from __cudaGetKernel) is the Kernel itself.
   for (auto& [host, kernel] : registry().kernels) {
     if (&kernel == function) {
@@ -238,6 +264,17 @@ ECHOLO_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
   Kernel* found = find_kernel(function, &error);
   *kernel = reinterpret_cast<cudaKernel_t>(found);
   return done(error);
+}
+
+// A cudaFunction_t, or the driver's CUfunction, is the same.
+ECHOLO_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
+  if (function == nullptr) return done(kInvalidValue);
+  int error = kSuccess;
+  *function = reinterpret_cast<cudaFunction_t>(find_kernel(symbol, &error));
+  return done(error);
+}
+ECHOLO_API cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* symbol) {
+  return kernel == nullptr ? done(kInvalidValue) : __cudaGetKernel(kernel, symbol);
 }
 
 ECHOLO_API cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {

@@ -1,18 +1,7 @@
 // Streams, events and host functions.
 #include "runtime/pe/cudart.hpp"
 
-using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
-using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
-
-namespace {
-
-template <typename... Args>
-int simple(wire::Op op, const char* name, Args... args) {
-  if (const int error = ready(); error != kSuccess) return error;
-  Call call(op, name);
-  (call.in.u64(args), ...);
-  return call.send();
-}
+namespace echolo::runtime::pe {
 
 int make_stream(const char* name, cudaStream_t* stream, unsigned flags, int priority) {
   if (stream == nullptr || (flags & ~static_cast<unsigned>(cudaStreamNonBlocking)) != 0) return kInvalidValue;
@@ -60,7 +49,21 @@ int host_function(const char* name, cudaStream_t stream, std::uint64_t function,
   return call.send();
 }
 
-}  // namespace
+// Modelled time, from the node's virtual clock: never comparable with a measured one.
+int event_time(const char* name, float* ms, cudaEvent_t start, cudaEvent_t end) {
+  if (ms == nullptr) return kInvalidValue;
+  Call call(wire::Op::kEventElapsed, name);
+  call.in.u64(number(start)).u64(number(end));
+  const int error = call.send();
+  if (error == kSuccess)
+    *ms = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(call.out.u64())) * 1e-6);
+  return error;
+}
+
+}  // namespace echolo::runtime::pe
+
+using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
+using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
 
 ECHOLO_API cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return done(make_stream("cudaStreamCreate", stream, cudaStreamDefault, 0));
@@ -138,13 +141,6 @@ ECHOLO_API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 ECHOLO_API cudaError_t cudaEventQuery(cudaEvent_t event) {
   return done(simple(wire::Op::kEventQuery, "cudaEventQuery", number(event)));
 }
-// Modelled time, from the node's virtual clock: never comparable with a measured one.
 ECHOLO_API cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  if (ms == nullptr) return done(kInvalidValue);
-  Call call(wire::Op::kEventElapsed, "cudaEventElapsedTime");
-  call.in.u64(number(start)).u64(number(end));
-  const int error = call.send();
-  if (error == kSuccess)
-    *ms = static_cast<float>(static_cast<double>(static_cast<std::int64_t>(call.out.u64())) * 1e-6);
-  return done(error);
+  return done(event_time("cudaEventElapsedTime", ms, start, end));
 }

@@ -1,7 +1,5 @@
-// Tensor maps of TMA (CUDA driver API, "Tensor Map Object Management"), and how programs that do not link the
-// driver's library come by its functions.
+// Tensor maps of TMA (CUDA driver API, "Tensor Map Object Management").
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstring>
 #include <string>
@@ -69,14 +67,6 @@ CUresult encode(CUtensorMap* out, CUtensorMapDataType type, unsigned rank, void*
   return CUDA_SUCCESS;
 }
 
-cudaError_t entry_point(const char* symbol, void** function, cudaDriverEntryPointQueryResult* status) {
-  if (symbol == nullptr || function == nullptr) return done(kInvalidValue);
-  *function = dlsym(RTLD_DEFAULT, symbol);
-  if (status != nullptr)
-    *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-  return done(kSuccess);
-}
-
 }  // namespace
 }  // namespace echolo::runtime::pe
 
@@ -109,16 +99,4 @@ ECHOLO_API CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   own.address = number(address);
   std::memcpy(map, &own, sizeof own);
   return CUDA_SUCCESS;
-}
-
-ECHOLO_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
-                                                        unsigned long long,
-                                                        cudaDriverEntryPointQueryResult* status) {
-  return entry_point(symbol, function, status);
-}
-
-#undef cudaGetDriverEntryPoint
-ECHOLO_API cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long,
-                                               cudaDriverEntryPointQueryResult* status) {
-  return entry_point(symbol, function, status);
 }
