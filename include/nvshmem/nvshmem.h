@@ -92,6 +92,11 @@ ECHOLO_SHMEM_HD int nvshmem_team_translate_pe(nvshmem_team_t source_team, int so
 int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int size,
                                const nvshmem_team_config_t* config, long config_mask,
                                nvshmem_team_t* new_team);
+int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_config_t* xaxis_config,
+                          long xaxis_mask, nvshmem_team_t* xaxis_team,
+                          const nvshmem_team_config_t* yaxis_config, long yaxis_mask,
+                          nvshmem_team_t* yaxis_team);
+int nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t* config);
 void nvshmem_team_destroy(nvshmem_team_t team);
 
 // ---- ordering and barriers ----

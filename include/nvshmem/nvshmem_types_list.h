@@ -72,6 +72,7 @@
 
 // fetch, set and swap only; add and fetch_add under the nvshmemx_ prefix.
 #define ECHOLO_SHMEM_EXTENDED_AMO_TYPES(X) \
+  X(half, __half)                          \
   X(float, float)                          \
   X(double, double)
 

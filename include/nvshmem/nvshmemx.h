@@ -3,6 +3,8 @@
 #ifndef ECHOLO_NVSHMEMX_H
 #define ECHOLO_NVSHMEMX_H
 
+#include <cuda.h>
+
 #include "nvshmem.h"
 
 typedef struct {
@@ -34,6 +36,16 @@ typedef struct {
       1, {1, NULL, -1, -1}, { 0 }      \
     }                                  \
   }
+enum nvshmemx_status {
+  NVSHMEMX_SUCCESS = 0,
+  NVSHMEMX_ERROR_INVALID_VALUE,
+  NVSHMEMX_ERROR_OUT_OF_MEMORY,
+  NVSHMEMX_ERROR_NOT_SUPPORTED,
+  NVSHMEMX_ERROR_SYMMETRY,
+  NVSHMEMX_ERROR_GPU_NOT_SELECTED,
+  NVSHMEMX_ERROR_COLLECTIVE_LAUNCH_FAILED,
+  NVSHMEMX_ERROR_INTERNAL
+};
 #define NVSHMEMX_INIT_THREAD_PES 1u
 #define NVSHMEMX_INIT_WITH_MPI_COMM (1u << 1)
 #define NVSHMEMX_INIT_WITH_SHMEM (1u << 2)
@@ -50,13 +62,30 @@ int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t* attributes);
 int nvshmemx_hostlib_init_attr(unsigned int flags, nvshmemx_init_attr_t* attributes);
 void nvshmemx_hostlib_finalize(void);
 
+/* The virtual node has no MPI: nvshmemx_init_attr ends a program that asks for it, and says so. */
+int nvshmemx_set_attr_mpi_comm_args(void* mpi_comm, nvshmemx_init_attr_t* attr);
+const char* nvshmemx_status_string(int status);
+
+/* Modules that were loaded with cuModuleLoad* or cuLibraryLoad* may call device functions at once; these two
+   check their argument. */
+int nvshmemx_cumodule_init(CUmodule module);
+int nvshmemx_cumodule_finalize(CUmodule module);
+int nvshmemx_culibrary_init(CUlibrary library);
+int nvshmemx_culibrary_finalize(CUlibrary library);
+
+/* Makes device memory that is not symmetric usable as a local buffer over any fabric. Ranges may not overlap;
+   `addr` of unregister is what was registered. */
+int nvshmemx_buffer_register(void* addr, size_t length);
+int nvshmemx_buffer_unregister(void* addr);
+void nvshmemx_buffer_unregister_all(void);
+
 int nvshmemx_collective_launch(const void* func, dim3 grid_dims, dim3 block_dims, void** args,
                                size_t shared_bytes, cudaStream_t stream);
 int nvshmemx_collective_launch_query_gridsize(const void* func, dim3 block_dims, void** args,
                                               size_t shared_bytes, int* gridsize);
 
-/* The multicast address of a symmetric object for the PEs of a team, for multimem instructions; NULL where the
-   fabric has none. */
+/* The multicast address of a symmetric object for the PEs of a team, for multimem instructions; NULL where
+   the fabric has none. */
 ECHOLO_SHMEM_HD void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* ptr);
 ECHOLO_SHMEM_HD void nvshmemx_signal_op(uint64_t* sig_addr, uint64_t signal, int sig_op, int pe);
 
@@ -143,8 +172,12 @@ int nvshmemx_fcollectmem_on_stream(nvshmem_team_t team, void* dest, const void* 
                                    cudaStream_t stream);
 int nvshmemx_broadcastmem_on_stream(nvshmem_team_t team, void* dest, const void* source, size_t bytes,
                                     int pe_root, cudaStream_t stream);
-#define ECHOLO_X(NAME, TYPE) \
-  void nvshmemx_##NAME##_wait_until_on_stream(TYPE* ivar, int cmp, TYPE cmp_value, cudaStream_t stream);
+#define ECHOLO_X(NAME, TYPE)                                                                              \
+  void nvshmemx_##NAME##_wait_until_on_stream(TYPE* ivar, int cmp, TYPE cmp_value, cudaStream_t stream);  \
+  void nvshmemx_##NAME##_wait_until_all_on_stream(TYPE* ivars, size_t nelems, const int* status, int cmp, \
+                                                  TYPE cmp_value, cudaStream_t stream);                   \
+  void nvshmemx_##NAME##_wait_until_all_vector_on_stream(TYPE* ivars, size_t nelems, const int* status,   \
+                                                         int cmp, TYPE* cmp_values, cudaStream_t stream);
 ECHOLO_SHMEM_WAIT_TYPES(ECHOLO_X)
 #undef ECHOLO_X
 #define ECHOLO_REDUCE(NAME, TYPE, OP)                                                                       \

@@ -63,7 +63,7 @@ struct Call {
   bool is_window(std::uint64_t address) const;
 };
 
-// Handlers, by file: rma.cpp, amo.cpp, waits.cpp, collectives.cpp, world.cpp.
+// Handlers, by file: rma.cpp, amo.cpp, waits.cpp, collectives.cpp, teams.cpp, world.cpp.
 vgpu::CallOutcome do_transfer(Call& call);
 vgpu::CallOutcome do_p(Call& call);
 vgpu::CallOutcome do_g(Call& call);
@@ -89,6 +89,7 @@ vgpu::CallOutcome do_team_my_pe(Call& call);
 vgpu::CallOutcome do_team_n_pes(Call& call);
 vgpu::CallOutcome do_team_translate(Call& call);
 vgpu::CallOutcome do_team_split(Call& call);
+vgpu::CallOutcome do_team_split_2d(Call& call);
 vgpu::CallOutcome do_team_destroy(Call& call);
 
 // Makes a signal operation (NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10) on PE `pe` the update of a

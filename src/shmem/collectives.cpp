@@ -4,10 +4,10 @@
 // memory.
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "shmem/call.hpp"
+#include "shmem/meeting.hpp"
 
 namespace echolo::shmem {
 
@@ -115,8 +115,6 @@ Arrival arrival_of(const Call& call) {
   return arrival;
 }
 
-using Finish = std::function<bool(Call&, const Team&, Collective&)>;
-
 // The collective of this team that this PE has yet to join: the oldest one it is not in, or a fresh one. Null
 // after logging that the PE is still in one.
 Collective* next_collective(Call& call, int handle, const Team& team, std::size_t at) {
@@ -194,8 +192,8 @@ CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   return CallOutcome::kDone;
 }
 
-// Joins (or goes on waiting in) the collective that this call belongs to. `finish` runs once, when all have
-// arrived.
+}  // namespace
+
 CallOutcome take_part(Call& call, int handle, const Finish& finish) {
   if (call.token == 0) {
     const CallOutcome outcome = arrive(call, handle, finish);
@@ -228,6 +226,8 @@ CallOutcome take_part(Call& call, int handle, const Finish& finish) {
   }
   return CallOutcome::kDone;
 }
+
+namespace {
 
 // Reads or writes on behalf of a member: checks and findings name that member's call.
 vgpu::Memory::Accessor member_accessor(Call& call, const Arrival& member, std::uint8_t alignment) {
@@ -414,45 +414,6 @@ CallOutcome do_free(Call& call) {
     for (const Arrival& member : c.arrivals) {
       if (member.arguments[0] != 0 && !last.memory.release(member.arguments[0]).ok()) return false;
     }
-    return true;
-  });
-}
-
-CallOutcome do_team_split(Call& call) {
-  return take_part(call, call.integer(0), [](Call& last, const Team& parent, Collective& c) {
-    const int start = last.integer(1);
-    const int stride = last.integer(2);
-    const int size = last.integer(3);
-    Team made;
-    for (int i = 0; i < size; ++i) {
-      const int index = start + i * stride;
-      if (index < 0 || index >= static_cast<int>(parent.pes.size())) {
-        made.pes.clear();
-        break;
-      }
-      made.pes.push_back(parent.pes[static_cast<std::size_t>(index)]);
-    }
-    int handle = -1;
-    const Team members = made;
-    if (!made.pes.empty()) {
-      handle = static_cast<int>(last.world.teams.size());
-      for (std::size_t i = 0; i < c.results.size(); ++i) {
-        const bool member = members.index_of(c.arrivals[i].pe) >= 0;
-        c.results[i] = static_cast<std::uint64_t>(static_cast<std::int64_t>(member ? handle : -1));
-      }
-      last.world.teams.push_back(std::move(made));
-    } else {
-      std::fill(c.results.begin(), c.results.end(), ~std::uint64_t{0});
-    }
-    return true;
-  });
-}
-
-CallOutcome do_team_destroy(Call& call) {
-  const int handle = call.integer(0);
-  if (handle < 4) return CallOutcome::kDone;  // predefined teams can't be destroyed; NVSHMEM ignores it
-  return take_part(call, handle, [handle](Call& last, const Team&, Collective&) {
-    last.world.teams[static_cast<std::size_t>(handle)].live = false;
     return true;
   });
 }

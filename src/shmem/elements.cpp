@@ -67,7 +67,7 @@ constexpr Element kElements[] = {
     integer("longlong", 8, true, true, false, true, false),
     integer("ptrdiff", 8, true, true, false, true, false, false),
     floating("bfloat16", 2, ElementClass::kBfloat16, false),
-    floating("half", 2, ElementClass::kHalf, false),
+    floating("half", 2, ElementClass::kHalf, true),
     floating("float", 4, ElementClass::kFloat, true),
     floating("double", 8, ElementClass::kDouble, true),
     untyped("mem", 1),

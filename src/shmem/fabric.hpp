@@ -56,8 +56,9 @@ class Fabric : public vgpu::DeviceCallTable {
   // they are, ints sign-extended, element values as their bits. Besides the device API these names exist for
   // hosts:
   //   "nvshmem_malloc" (size), "nvshmem_calloc" (count, size), "nvshmem_align" (alignment, size) -> address
-  //   or 0 "nvshmem_free" (address), "nvshmem_team_split_strided" (parent, start, stride, size) -> team or
-  //   -1, "nvshmem_team_destroy" (team)
+  //   or 0 "nvshmem_free" (address), "nvshmem_team_split_strided" (parent, start, stride, size) -> team in 32
+  //   bits, "nvshmem_team_split_2d" (parent, columns) -> the row's team and, above it, the column's; bit 63
+  //   of either: no such teams. "nvshmem_team_destroy" (team)
   struct HostCall {
     std::string name;
     int pe = 0;

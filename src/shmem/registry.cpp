@@ -81,7 +81,8 @@ class Registry {
           std::tuple{"nvshmem_calloc", &do_allocate, "zz", 'p'},
           std::tuple{"nvshmem_align", &do_allocate, "zz", 'p'},
           std::tuple{"nvshmem_free", &do_free, "p", '\0'},
-          std::tuple{"nvshmem_team_split_strided", &do_team_split, "iiii", 'i'},
+          std::tuple{"nvshmem_team_split_strided", &do_team_split, "iiii", 'q'},
+          std::tuple{"nvshmem_team_split_2d", &do_team_split_2d, "ii", 'q'},
           std::tuple{"nvshmem_team_destroy", &do_team_destroy, "i", '\0'}}) {
       add(name, handler, arguments, result).on_device = false;
     }

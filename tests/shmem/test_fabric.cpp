@@ -242,7 +242,7 @@ TEST_F(FabricTest, AStartBeyondTheEndNamesTheObjectBefore) {
 TEST_F(FabricTest, TeamsSplitAndTranslate) {
   const auto handles = collective("nvshmem_team_split_strided", {{0, 0, 2, 2}, {0, 0, 2, 2}, {0, 0, 2, 2}});
   EXPECT_EQ(handles[0], handles[2]);
-  EXPECT_EQ(static_cast<std::int64_t>(handles[1]), -1);
+  EXPECT_EQ(static_cast<std::int32_t>(handles[1]), -1);
   EXPECT_EQ(call(2, "nvshmem_team_my_pe", {handles[2]}), 1U);
   EXPECT_EQ(call(2, "nvshmem_team_n_pes", {handles[2]}), 2U);
   EXPECT_EQ(static_cast<std::int64_t>(call(1, "nvshmem_team_my_pe", {handles[0]})), -1);

@@ -1,5 +1,5 @@
-// The host side of NVSHMEM: start and end, the symmetric heap, teams, and the operations that are not typed.
-// All of them travel by name to shmem::Fabric on the node, which also serves kernels.
+// The host side of NVSHMEM: start and end, the symmetric heap, and the operations that are not typed. All of
+// them travel by name to shmem::Fabric on the node, which also serves kernels.
 #include "runtime/pe/nvshmem_host.hpp"
 
 #include <cstdio>
@@ -95,7 +95,8 @@ int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) {
   if (hello == nullptr) stop("nvshmemx_init_attr", "no connection to the virtual node");
   if ((flags & (NVSHMEMX_INIT_WITH_MPI_COMM | NVSHMEMX_INIT_WITH_SHMEM)) != 0) {
     stop("nvshmemx_init_attr",
-         "the virtual node starts PEs itself: use nvshmem_init or a unique id, not MPI or OpenSHMEM");
+         "there is no MPI or OpenSHMEM here to bootstrap with: the virtual node starts the PEs itself, as "
+         "nvshmrun does; call nvshmem_init, or use NVSHMEMX_INIT_WITH_UNIQUEID");
   }
   if ((flags & NVSHMEMX_INIT_WITH_UNIQUEID) != 0) {
     if (attr == nullptr || attr->args.uid_args.id == nullptr) return 1;
@@ -148,19 +149,6 @@ void* nvshmem_ptr(const void* p, int pe) { return reinterpret_cast<void*>(forwar
 void* nvshmemx_mc_ptr(nvshmem_team_t team, const void* p) {
   return reinterpret_cast<void*>(forward("nvshmemx_mc_ptr", team, p));
 }
-
-int nvshmem_team_my_pe(nvshmem_team_t team) { return static_cast<int>(forward("nvshmem_team_my_pe", team)); }
-int nvshmem_team_n_pes(nvshmem_team_t team) { return static_cast<int>(forward("nvshmem_team_n_pes", team)); }
-int nvshmem_team_translate_pe(nvshmem_team_t from, int pe, nvshmem_team_t to) {
-  return static_cast<int>(forward("nvshmem_team_translate_pe", from, pe, to));
-}
-int nvshmem_team_split_strided(nvshmem_team_t parent, int start_pe, int stride, int size,
-                               const nvshmem_team_config_t*, long, nvshmem_team_t* team) {
-  if (team == nullptr) return 1;
-  *team = static_cast<nvshmem_team_t>(forward("nvshmem_team_split_strided", parent, start_pe, stride, size));
-  return 0;
-}
-void nvshmem_team_destroy(nvshmem_team_t team) { forward("nvshmem_team_destroy", team); }
 
 void nvshmem_quiet(void) { forward("nvshmem_quiet"); }
 void nvshmem_fence(void) { forward("nvshmem_fence"); }

@@ -138,9 +138,17 @@ ECHOLO_SHMEM_RMA_TYPES(ECHOLO_X)
 ECHOLO_SHMEM_SIZES(ECHOLO_X)
 #undef ECHOLO_X
 
-#define ECHOLO_X(NAME, TYPE)                                                              \
-  void nvshmemx_##NAME##_wait_until_on_stream(TYPE* p, int cmp, TYPE v, cudaStream_t q) { \
-    forward_on(q, "nvshmemx_" #NAME "_wait_until_on_stream", p, cmp, bits(v));            \
+#define ECHOLO_X(NAME, TYPE)                                                                             \
+  void nvshmemx_##NAME##_wait_until_on_stream(TYPE* p, int cmp, TYPE v, cudaStream_t q) {                \
+    forward_on(q, "nvshmemx_" #NAME "_wait_until_on_stream", p, cmp, bits(v));                           \
+  }                                                                                                      \
+  void nvshmemx_##NAME##_wait_until_all_on_stream(TYPE* p, size_t n, const int* status, int cmp, TYPE v, \
+                                                  cudaStream_t q) {                                      \
+    forward_on(q, "nvshmemx_" #NAME "_wait_until_all_on_stream", p, n, status, cmp, bits(v));            \
+  }                                                                                                      \
+  void nvshmemx_##NAME##_wait_until_all_vector_on_stream(TYPE* p, size_t n, const int* status, int cmp,  \
+                                                         TYPE* v, cudaStream_t q) {                      \
+    forward_on(q, "nvshmemx_" #NAME "_wait_until_all_vector_on_stream", p, n, status, cmp, v);           \
   }
 ECHOLO_SHMEM_WAIT_TYPES(ECHOLO_X)
 #undef ECHOLO_X
