@@ -35,9 +35,11 @@ std::uint64_t Node::serve(int pe, PeState::Service service) {
   return ++state.n_asked;
 }
 
-Answer Node::wait_for(HostThread& thread, const std::string& what) {
+Answer Node::wait_for(int pe, HostThread& thread, const std::string& what) {
   thread.pending.waits_for = what;
-  return engine_.done(thread.pending.wait) ? Answer::ok() : Answer::blocked();
+  if (!engine_.done(thread.pending.wait)) return Answer::blocked();
+  engine_.learn(pe, thread.index, thread.pending.wait);
+  return Answer::ok();
 }
 
 vgpu::Memory::Accessor host_accessor(const Op& op, bool any_pe) {
@@ -45,6 +47,7 @@ vgpu::Memory::Accessor host_accessor(const Op& op, bool any_pe) {
   who.site = &op.site;
   who.pe = op.pe;
   who.what = op.what;
+  who.agent = op.agent;
   who.any_pe = any_pe;
   return who;
 }

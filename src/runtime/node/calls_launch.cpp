@@ -64,7 +64,7 @@ Answer Node::unload_module(int pe, HostThread& thread, wire::Reader in) {
     thread.pending.wait = engine_.last_of_device(pe);
     thread.pending.stage = 1;
   }
-  const Answer waited = wait_for(thread, "the device to finish");
+  const Answer waited = wait_for(pe, thread, "the device to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   const Status unloaded = machine_->unload_module(pe, module->id);
   if (!unloaded.ok()) return Answer::fail(refuse(pe, thread, unloaded.error()));
@@ -222,6 +222,7 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
     if (!id) {
       vgpu::LaunchRequest now = *request;
       now.call = self.call;
+      now.on = self.agent;
       const Result<vgpu::LaunchId> started = machine_->launch(now);
       if (!started.ok()) {
         stop("launch_error", started.error().render());

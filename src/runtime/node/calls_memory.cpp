@@ -85,7 +85,7 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
     pending.wait = engine_.last_of_device(pe);
     pending.stage = 1;
   }
-  const Answer waited = wait_for(thread, "the device to finish");
+  const Answer waited = wait_for(pe, thread, "the device to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   const vgpu::Allocation* found = machine_->memory().find(address);
   if (found == nullptr || found->base != address) return Answer::fail(1);
@@ -112,7 +112,7 @@ Answer Node::release_async(int pe, HostThread& thread, wire::Reader in) {
     if (const vgpu::Allocation* now = machine_->memory().find(address); now != nullptr) {
       vgpu::Site site = self.site;
       site.role = "free";
-      fabric_->released(now->base, now->size, machine_->memory().order().stream(self.pe, 0), site);
+      fabric_->released(now->base, now->size, self.agent, site);
     }
     const Status released = machine_->memory().release(address);
     if (!released.ok()) stop("crashed", "cudaFreeAsync: " + released.error().message);
@@ -245,7 +245,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
     pending.wait = {id};
     pending.stage = 1;
   }
-  const Answer waited = wait_for(thread, std::string("the copy to end"));
+  const Answer waited = wait_for(pe, thread, std::string("the copy to end"));
   if (waited.kind != Answer::Kind::kReply || !to_pageable) return waited;
   wire::Writer out;
   out.blob(pending.bytes->data(), pending.bytes->size());
@@ -299,7 +299,7 @@ Answer Node::fill(int pe, HostThread& thread, wire::Reader in) {
     pending.wait = {id};
     pending.stage = 1;
   }
-  return wait_for(thread, "the fill to end");
+  return wait_for(pe, thread, "the fill to end");
 }
 
 }  // namespace echolo::runtime

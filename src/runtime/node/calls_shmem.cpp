@@ -86,11 +86,11 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
       first.name = name;
       first.pe = pe;
       first.arguments = std::move(arguments);
-      first.agent = machine_->memory().order().stream(pe, 0);
       first.on_stream = true;
       first.site = op.site;
       op.attempt = [this, call = first, bytes = pending.bytes](Op& self) mutable {
         call.site.call = self.call;
+        call.agent = self.agent;
         vgpu::CallOutcome outcome = vgpu::CallOutcome::kFault;
         try {
           outcome = fabric_->host_call(call);
@@ -120,7 +120,7 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
   } catch (const std::logic_error&) {
     return Answer::malformed();  // too few arguments: not our library
   }
-  const Answer waited = wait_for(thread, "the stream to finish");
+  const Answer waited = wait_for(pe, thread, "the stream to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   std::uint64_t value = 0;
   std::memcpy(&value, pending.bytes->data(), sizeof value);

@@ -5,8 +5,11 @@ namespace echolo::runtime {
 
 // Streams and events that are asked whether they are done: the device gets a turn between the question and
 // the answer "not ready", so that a program that polls makes progress.
-Answer Node::poll(HostThread& thread, const std::vector<OpId>& ops) {
-  if (engine_.done(ops)) return Answer::ok();
+Answer Node::poll(int pe, HostThread& thread, const std::vector<OpId>& ops) {
+  if (engine_.done(ops)) {
+    engine_.learn(pe, thread.index, ops);
+    return Answer::ok();
+  }
   if (thread.pending.stage == 0) {
     thread.pending.stage = 1;
     thread.pending.waits_for = "the device to get on";
@@ -36,7 +39,7 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
         pending.wait = engine_.last_of_device(pe);
         pending.stage = 1;
       }
-      return wait_for(thread, "the device to finish");
+      return wait_for(pe, thread, "the device to finish");
     }
     case wire::Op::kStreamWaitEvent: {
       const StreamHandle stream = in.u64();
@@ -69,9 +72,9 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
           return Answer::fail(error);
         }
       }
-      if (pending.op() == wire::Op::kStreamQuery) return poll(thread, pending.wait);
+      if (pending.op() == wire::Op::kStreamQuery) return poll(pe, thread, pending.wait);
       pending.stage = 1;
-      return wait_for(thread, "the stream to finish");
+      return wait_for(pe, thread, "the stream to finish");
     }
     default:
       return Answer::malformed();
@@ -111,9 +114,9 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
           return Answer::fail(error);
         pending.wait = {id};
       }
-      if (pending.op() == wire::Op::kEventQuery) return poll(thread, pending.wait);
+      if (pending.op() == wire::Op::kEventQuery) return poll(pe, thread, pending.wait);
       pending.stage = 1;
-      return wait_for(thread, "an event");
+      return wait_for(pe, thread, "an event");
     }
     default:
       return Answer::malformed();

@@ -42,7 +42,7 @@ int Engine::destroy_stream(int pe, StreamHandle stream) {
   const auto it = p.streams.find(stream);
   if (it == p.streams.end() || stream < 0x10000) return kBadHandle;
   // What it was given still runs; only the handle goes. Legacy order must still see that work.
-  if (!it->second.non_blocking && !done(it->second.last)) p.orphans.push_back(it->second.last);
+  if (!it->second.non_blocking && it->second.last != 0) p.orphans.push_back(it->second.last);
   if (it->second.capture != nullptr) invalidate(*it->second.capture);
   p.streams.erase(it);
   return kOk;
@@ -55,10 +55,11 @@ int Engine::stream_info(int pe, int thread, StreamHandle stream, StreamInfo* inf
   return kOk;
 }
 
+// Also what is done already: what it did happened before all the same.
 std::vector<OpId> Engine::order(Pe& pe, Stream& stream) const {
   std::vector<OpId> after;
   const auto add = [&](OpId id) {
-    if (!done(id)) after.push_back(id);
+    if (id != 0) after.push_back(id);
   };
   add(stream.last);
   for (const OpId id : stream.also_after) add(id);
@@ -80,7 +81,11 @@ OpId Engine::append(Op op, const std::vector<OpId>& after) {
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
   for (const OpId id : unique) {
     const auto it = ops_.find(id);
-    if (it == ops_.end()) continue;
+    if (it == ops_.end()) {
+      const auto end = ends_.find(id);
+      if (order_of_events_ != nullptr && end != ends_.end()) order_of_events_->merge(op.before, end->second);
+      continue;
+    }
     it->second.dependents.push_back(op.id);
     ++op.unmet;
   }
@@ -104,6 +109,10 @@ int Engine::submit(int pe, int thread, StreamHandle handle, Op op, OpId* id) {
   }
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   if (const int error = check_legacy(p, *stream); error != kOk) return error;
+  if (order_of_events_ != nullptr) {
+    op.agent = agent_of(pe, *stream);
+    op.before = order_of_events_->release(order_of_events_->host(pe, thread));
+  }
   stream->last = append(std::move(op), order(p, *stream));
   stream->also_after.clear();
   if (stream->id == kLegacyStream) p.orphans.clear();
@@ -138,7 +147,9 @@ int Engine::last_of(int pe, int thread, StreamHandle handle, std::vector<OpId>* 
 }
 
 std::vector<OpId> Engine::last_of_device(int pe) {
-  std::vector<OpId> out;
+  const Pe& p = *pes_[static_cast<std::size_t>(pe)];
+  std::vector<OpId> out = p.orphans;
+  for (const auto& [handle, stream] : p.streams) out.push_back(stream.last);
   for (const auto& [id, op] : ops_) {
     if (op.pe == pe) out.push_back(id);
   }
@@ -232,8 +243,9 @@ int Engine::wait_event(int pe, int thread, StreamHandle stream_handle, std::uint
     invalidate(*stream->capture);
     return kCaptureIsolation;
   }
-  if (!event.recorded || done(event.last)) return kOk;
+  if (!event.recorded) return kOk;
   stream->also_after.push_back(event.last);
+  if (done(event.last)) return kOk;
   // The legacy stream's order reaches the blocking streams only through operations, so the wait becomes one.
   return submit(pe, thread, stream_handle, like);
 }
@@ -262,10 +274,55 @@ int Engine::elapsed(int pe, std::uint64_t start, std::uint64_t end, std::uint64_
 // ---- progress
 // ----------------------------------------------------------------------------------------------------
 
+vgpu::AgentId Engine::agent_of(int pe, const Stream& stream) {
+  return order_of_events_->stream(pe, stream.id);
+}
+
+void Engine::learn(int pe, int thread, const std::vector<OpId>& ids) {
+  if (order_of_events_ == nullptr) return;
+  for (const OpId id : ids) {
+    const auto end = ends_.find(id);
+    if (end != ends_.end()) order_of_events_->acquire(order_of_events_->host(pe, thread), end->second);
+  }
+}
+
+// Keeps the ends that something still refers to.
+void Engine::forget_ends() {
+  constexpr std::size_t kKept = 4096;
+  if (ends_.size() < kKept) return;
+  std::map<OpId, vgpu::Clock> kept;
+  const auto keep = [&](OpId id) {
+    const auto end = ends_.find(id);
+    if (end != ends_.end()) kept.insert(*end);
+  };
+  for (const auto& pe : pes_) {
+    for (const auto& [handle, stream] : pe->streams) {
+      keep(stream.last);
+      for (const OpId id : stream.also_after) keep(id);
+    }
+    for (const auto& [handle, event] : pe->events) keep(event.last);
+    for (const auto& [handle, exec] : pe->execs) keep(exec.last);
+    for (const OpId id : pe->orphans) keep(id);
+  }
+  // Host threads may be about to learn of the newest.
+  auto recent = ends_.end();
+  for (std::size_t i = 0; i < kKept / 4; ++i) --recent;
+  kept.insert(recent, ends_.end());
+  ends_ = std::move(kept);
+}
+
 void Engine::finish(OpId id) {
   const auto it = ops_.find(id);
+  vgpu::Clock end;
+  if (order_of_events_ != nullptr) {
+    end = order_of_events_->release(it->second.agent);
+    forget_ends();
+    ends_[id] = end;
+  }
   for (const OpId next : it->second.dependents) {
     const auto dependent = ops_.find(next);
+    if (dependent != ops_.end() && order_of_events_ != nullptr)
+      order_of_events_->merge(dependent->second.before, end);
     if (dependent != ops_.end() && --dependent->second.unmet == 0) ready_.insert(next);
   }
   ops_.erase(it);
@@ -279,6 +336,8 @@ bool Engine::pump(std::uint64_t now_ns, bool* fault) {
       const OpId id = *it;
       Op& op = ops_.at(id);
       op.done_ns = now_ns;
+      if (!op.begun && order_of_events_ != nullptr) order_of_events_->acquire(op.agent, op.before);
+      op.begun = true;
       const Step step = op.attempt ? op.attempt(op) : Step::kDone;
       if (step == Step::kFault) {
         *fault = true;

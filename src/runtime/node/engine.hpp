@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "vgpu/finding.hpp"
+#include "vgpu/order/order.hpp"
 
 namespace echolo::runtime {
 
@@ -37,6 +38,9 @@ struct Op {
   int call = 0;               // of candidate_run, when it was submitted
   std::uint64_t done_ns = 0;  // set by an attempt where it isn't the time of its end
   Attempt attempt;            // empty: nothing to do
+  vgpu::AgentId agent;        // in whose order it does its work: its stream, or a part of a graph
+  vgpu::Clock before;         // what happened before it, as far as known
+  bool begun = false;
   std::uint32_t unmet = 0;
   std::vector<OpId> dependents;
 };
@@ -68,6 +72,11 @@ class Engine {
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // Who keeps track of what happens before what; without, nobody does.
+  void set_order(vgpu::Order* order) { order_of_events_ = order; }
+  // The host thread waited for these, and knows what they did.
+  void learn(int pe, int thread, const std::vector<OpId>& ids);
 
   // ---- streams; `thread` numbers the calling host thread of the PE ----
   StreamHandle create_stream(int pe, bool non_blocking, int priority);
@@ -133,6 +142,8 @@ class Engine {
   OpId append(Op op, const std::vector<OpId>& after);
   std::vector<OpId> order(Pe& pe, Stream& stream) const;  // what a new operation of the stream comes after
   void finish(OpId id);
+  vgpu::AgentId agent_of(int pe, const Stream& stream);
+  void forget_ends();
   int check_legacy(Pe& pe, const Stream& stream);
   void invalidate(Capture& capture);
 
@@ -142,6 +153,9 @@ class Engine {
   OpId next_op_ = 1;
   std::uint64_t next_handle_ = 0x10000;
   std::uint64_t next_capture_ = 1;
+  vgpu::Order* order_of_events_ = nullptr;
+  std::map<OpId, vgpu::Clock> ends_;       // of operations that are done and that others may still come after
+  std::uint64_t next_part_ = 1ULL << 62U;  // parts of graphs, numbered as streams are
 };
 
 }  // namespace echolo::runtime

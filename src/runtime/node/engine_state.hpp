@@ -43,7 +43,8 @@ struct Engine::Event {
 
 struct Engine::Exec {
   std::shared_ptr<const Graph> graph;
-  OpId last = 0;  // the end of its last launch: a graph never runs beside itself
+  OpId last = 0;                      // the end of its last launch: a graph never runs beside itself
+  std::vector<vgpu::AgentId> agents;  // of its nodes: a chain of nodes shares one
 };
 
 struct Engine::Pe {
@@ -53,7 +54,7 @@ struct Engine::Pe {
   std::map<std::uint64_t, Exec> execs;
   std::vector<std::unique_ptr<Capture>> captures;
   std::map<int, int> capture_modes;  // host thread -> mode of calls it makes itself
-  std::vector<OpId> orphans;         // last operations of destroyed blocking streams
+  std::vector<OpId> orphans;         // last operations of destroyed streams
 };
 
 }  // namespace echolo::runtime

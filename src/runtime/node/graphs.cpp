@@ -127,23 +127,44 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
   }
   if (const int error = check_legacy(p, *stream); error != kOk) return error;
   std::vector<OpId> after = order(p, *stream);
-  if (!done(it->second.last)) after.push_back(it->second.last);
+  if (it->second.last != 0) after.push_back(it->second.last);
   Op begin = like;
   begin.pe = pe;
+  const std::vector<Graph::Node>& nodes = it->second.graph->nodes;
+  std::vector<vgpu::AgentId>& agents = it->second.agents;
+  if (order_of_events_ != nullptr) {
+    begin.agent = agent_of(pe, *stream);
+    begin.before = order_of_events_->release(order_of_events_->host(pe, thread));
+    // The first node after another goes on in its order; what branches off has an order of its own.
+    std::vector<bool> extended(nodes.size(), false);
+    for (std::size_t i = agents.size(); i < nodes.size(); ++i) {
+      vgpu::AgentId agent;
+      for (const int index : nodes[i].after) {
+        const auto before = static_cast<std::size_t>(index);
+        if (agent.value != 0 || extended[before]) continue;
+        extended[before] = true;
+        agent = agents[before];
+      }
+      agents.push_back(agent.value != 0 ? agent : order_of_events_->stream(pe, next_part_++));
+    }
+  }
   const OpId first = append(begin, after);
   std::vector<OpId> placed;
   std::vector<OpId> ends = {first};
-  for (const Graph::Node& node : it->second.graph->nodes) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Graph::Node& node = nodes[i];
     std::vector<OpId> before;
     for (const int index : node.after) before.push_back(placed[static_cast<std::size_t>(index)]);
     if (before.empty()) before.push_back(first);
     Op op = node.op;
     op.call = like.call;
+    if (order_of_events_ != nullptr) op.agent = agents[i];
     placed.push_back(append(std::move(op), before));
     ends.push_back(placed.back());
   }
   Op end = like;
   end.pe = pe;
+  end.agent = begin.agent;
   stream->last = it->second.last = append(end, ends);
   stream->also_after.clear();
   if (stream->id == kLegacyStream) p.orphans.clear();

@@ -69,6 +69,7 @@ Status Node::prepare() {
   if (!machine.ok()) return machine.error();
   machine_ = std::move(*machine);
   fabric_->attach(machine_->memory(), machine_->findings());
+  engine_.set_order(&machine_->memory().order());
   machine_->on_output([this](int pe, const std::string& text) {
     PeProcess& process = pes_[static_cast<std::size_t>(pe)]->process;
     process.take_output();  // what the host printed before the kernel comes first

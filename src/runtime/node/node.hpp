@@ -128,7 +128,7 @@ class Node {
   Answer pointer_info(int pe, wire::Reader in);
   Answer copy(int pe, HostThread& thread, wire::Reader in);
   Answer fill(int pe, HostThread& thread, wire::Reader in);
-  Answer poll(HostThread& thread, const std::vector<OpId>& ops);
+  Answer poll(int pe, HostThread& thread, const std::vector<OpId>& ops);
   Answer stream_call(int pe, HostThread& thread, wire::Reader in);
   Answer event_call(int pe, HostThread& thread, wire::Reader in);
   Answer graph_call(int pe, HostThread& thread, wire::Reader in);
@@ -140,7 +140,7 @@ class Node {
   Answer shmem_call(int pe, HostThread& thread, wire::Reader in);
   Answer next_command(int pe, HostThread& thread, wire::Reader in);
   // Waits for `thread.pending.wait`, filled at the first attempt.
-  Answer wait_for(HostThread& thread, const std::string& what);
+  Answer wait_for(int pe, HostThread& thread, const std::string& what);
 
   vgpu::Site host_site(int pe, const HostThread& thread, std::string role) const;
   Op make_op(int pe, const HostThread& thread, std::string what) const;

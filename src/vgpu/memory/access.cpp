@@ -500,7 +500,9 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       window.size = block.shared.size();
       window.name = "shared memory";
       window.block = &block;
-      return access_window(s.reported, warp, inst, access, window);
+      if (!access_window(s.reported, warp, inst, access, window)) return false;
+      if (warp.order != nullptr) s.races->kernel(warp, inst, access, &block);
+      return true;
     }
     case ptx::Space::kParam:
       if (kernel_param) {
@@ -523,7 +525,9 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       return access_window(s.reported, warp, inst, access, window);
     }
     default:
-      return access_arena(*this, s, warp, inst, access);
+      if (!access_arena(*this, s, warp, inst, access)) return false;
+      if (warp.order != nullptr && space != ptx::Space::kConst) s.races->kernel(warp, inst, access, nullptr);
+      return true;
   }
 }
 

@@ -73,6 +73,17 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
   auto marks = Mapping::reserve(0, kArenaBytes / 8, -1, "the marks of written memory");
   if (!marks) return marks.error();
   s.marks = std::move(*marks);
+  auto cells = Mapping::reserve(0, Races::shadow_bytes(kArenaBytes), -1, "the shadow of device memory");
+  if (!cells) return cells.error();
+  s.cells = std::move(*cells);
+  auto host_cells = Mapping::reserve(0, Races::shadow_bytes(kHostBytes), -1, "the shadow of pinned memory");
+  if (!host_cells) return host_cells.error();
+  s.host_cells = std::move(*host_cells);
+  s.races = std::make_unique<Races>(s.order, findings);
+  s.races->set_table(&s.table);
+  s.races->set_shadow(kArenaBase, kArenaBytes, s.cells.data());
+  s.races->set_shadow(kHostBase, kHostBytes, s.host_cells.data());
+  s.order.state().races = s.races.get();
 
   Rng rng(config.seed);
   std::array<int, kMaxPes> slots{};
@@ -176,6 +187,7 @@ Status Memory::release(std::uint64_t base) {
     return usage_error("frees an address that is no allocation's");
   }
   const Allocation allocation = record->info;
+  s.races->forget(allocation.base, allocation.size);
   const auto pe = static_cast<std::size_t>(allocation.pe);
   switch (allocation.kind) {
     case AllocationKind::kSymmetric: {

@@ -14,6 +14,7 @@
 #include "vgpu/memory/memory.hpp"
 #include "vgpu/memory/shadow.hpp"
 #include "vgpu/memory/writers.hpp"
+#include "vgpu/order/races.hpp"
 
 namespace echolo::vgpu {
 
@@ -40,6 +41,8 @@ struct Memory::State {
   MemoryConfig config;
   FindingLog* findings = nullptr;
   Order order;
+  std::unique_ptr<Races> races;
+  Mapping cells, host_cells;    // the shadow of the arena and of pinned memory (vgpu/order/races.hpp)
   std::vector<int> slot_of_pe;  // where each PE's span lies
   std::array<int, kMaxPes> pe_of_slot{};
   std::vector<std::uint64_t> symmetric_begin;      // a PE

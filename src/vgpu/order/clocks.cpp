@@ -98,6 +98,9 @@ bool Order::State::knows_mates(const Knowledge& known, std::uint32_t lanes, std:
 bool Order::State::includes(const Data* a, const Data* b) const {
   if (a == b || b == nullptr) return true;
   if (a == nullptr) return false;
+  if (b->reads != nullptr && a->reads != b->reads && !includes(a, b->reads.get()) &&
+      !includes(a->reads.get(), b->reads.get()))
+    return false;
   for (const Data::OfAgent& entry : b->agents) {
     if (!knows_agent(a, {entry.agent}, entry.bound - 1)) return false;
   }
@@ -154,6 +157,7 @@ std::shared_ptr<const Data> Order::State::merged(const std::shared_ptr<const Dat
       ++x, ++y;
     }
   }
+  out->reads = a->reads == b->reads ? a->reads : merged(a->reads, b->reads);
   // Operations that somebody waited for, where that is known too.
   if (out->agents.size() > 8) {
     const Data whole = *out;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "vgpu/order/order_state.hpp"
+#include "vgpu/order/races.hpp"
 
 namespace echolo::vgpu {
 
@@ -102,6 +103,15 @@ AgentId Order::spawn_carrying(AgentId parent, AgentKind kind, int pe, std::strin
       if ((mark.mask >> static_cast<unsigned>(lane) & 1U) == 0 || mark.scope != ptx::Scope::kSys) continue;
       known = s.merged(known, s.snapshot(*warp, mark.known, lane, mark.bound));
     }
+    // What was read before it was issued has been read.
+    Data carried = known == nullptr ? Data{} : *known;
+    carried.serial = Data::next_serial();
+    const DataPtr all = release(parent).data_;
+    Data flat = *all;
+    flat.serial = Data::next_serial();
+    flat.reads.reset();
+    carried.reads = s.merged(std::make_shared<const Data>(std::move(flat)), all->reads);
+    known = std::make_shared<const Data>(std::move(carried));
   }
   const AgentId id = s.add_agent(kind, pe);
   State::Agent& agent = s.agent(id);
@@ -238,6 +248,7 @@ void Order::begin_grid(Grid& grid, AgentId on) {
   info.pe = grid.pe;
   info.call = grid.call;
   info.launch_id = grid.launch_id;
+  info.ordinal = ++s.launches[grid.pe];
   info.grid_dim = grid.grid_dim;
   info.block_dim = grid.block_dim;
   info.on = on.value != 0 ? on : stream(grid.pe, 0);
@@ -259,7 +270,9 @@ void Order::end_grid(const Grid& grid) {
   State::Agent& on = state_->agent(info.on);
   ++on.clock;
   on.known = state_->merged(on.known, std::make_shared<const Data>(std::move(mine)));
+  on.known = state_->merged(on.known, info.gained);
   info.base.reset();
+  info.gained.reset();
 }
 
 void Order::begin_block(Block& block, std::uint32_t n_warps) {
@@ -300,7 +313,20 @@ WarpOrder* Order::warp_of(const Block& block, std::uint32_t index) const {
 void Order::end_block(Block& block) {
   if (block.order == nullptr) return;
   State& s = *state_;
-  for (const WarpOrder& warp : block.order->warps) s.live_warps[warp.number] = nullptr;
+  State::GridInfo& grid = s.grids[block.order->grid];
+  const Data* last = grid.base.get();
+  const auto gain = [&](const Knowledge& known) {
+    if (known.foreign.get() == last || known.foreign == grid.base) return;
+    last = known.foreign.get();
+    grid.gained = s.merged(grid.gained, known.foreign);
+  };
+  for (const WarpOrder& warp : block.order->warps) {
+    s.live_warps[warp.number] = nullptr;
+    gain(warp.common);
+    if (warp.each) {
+      for (const Knowledge& known : *warp.each) gain(known);
+    }
+  }
   const auto at = s.running.find(block.order->number);
   block.order->warps.clear();
   s.pool.push_back(std::move(at->second));
@@ -463,6 +489,7 @@ void Order::warp_sync(Warp& warp, std::uint32_t lanes) {
 void Order::fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope) {
   if (warp.order == nullptr) return;
   WarpOrder& order = *warp.order;
+  if (!order.pending.empty() && state_->races != nullptr) state_->races->acquire_pending(warp, lanes, scope);
   const std::uint32_t bound = ++order.clock;
   for (FenceMark& mark : order.fences) mark.mask &= ~lanes;
   std::erase_if(order.fences, [](const FenceMark& mark) { return mark.mask == 0; });

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "vgpu/order/entry.hpp"
 #include "vgpu/order/order.hpp"
 
 namespace echolo::vgpu {
@@ -46,6 +47,14 @@ struct Clock::Data {
   };
   std::vector<OfBlock> blocks;  // by number
   std::vector<OfAgent> agents;  // by number
+  // Known as far as reads go: whoever was told so by an operation that waits for its issuer's reads, but not
+  // for its stores. Null: nothing beyond the above.
+  std::shared_ptr<const Data> reads;
+  std::uint64_t serial = next_serial();  // names its content
+  static std::uint64_t next_serial() {
+    static std::uint64_t last = 0;
+    return ++last;
+  }
 };
 
 using LaneBounds = std::array<std::uint32_t, kWarpSize>;
@@ -66,6 +75,14 @@ struct FenceMark {
   ptx::Scope scope{};
 };
 
+// What relaxed reads of these lanes saw, which a fence after them acquires.
+struct PendingAcquire {
+  std::uint32_t mask = 0;
+  Clock clock;
+  ptx::Scope first_scope{};
+  std::uint32_t writer = 0;
+};
+
 struct BlockOrder;
 
 struct WarpOrder {
@@ -76,6 +93,7 @@ struct WarpOrder {
   Knowledge common;  // of all lanes, where `each` is null
   std::unique_ptr<std::array<Knowledge, kWarpSize>> each;
   std::vector<FenceMark> fences;  // disjoint masks
+  std::vector<PendingAcquire> pending;
 
   const Knowledge& of(int lane) const { return each ? (*each)[static_cast<std::size_t>(lane)] : common; }
 };
@@ -93,17 +111,32 @@ struct BlockOrder {
     std::shared_ptr<const Clock::Data> foreign;
   };
   std::array<Gathering, 16> gathering;
+  // The shadow of its shared memory, as far as it is of this block (and not of the last one in this place).
+  std::vector<LineCell> cells;
+  std::uint32_t cells_of = 0;
 };
 
+class Races;
+
 struct Order::State {
+  Races* races = nullptr;  // whoever turns relaxed reads before a fence into acquires
+  static const std::shared_ptr<const Clock::Data>& data_of(const Clock& clock) { return clock.data_; }
+  static Clock clock_of(std::shared_ptr<const Clock::Data> data) {
+    Clock out;
+    out.data_ = std::move(data);
+    return out;
+  }
+
   static constexpr std::uint32_t kOther = 0x80000000U;  // agents that are no threads
 
   struct GridInfo {
     int pe = 0;
     int call = 0;
     std::uint64_t launch_id = 0;
+    std::uint32_t ordinal = 0;  // among the launches of its PE
     Dim3 grid_dim, block_dim;
-    std::shared_ptr<const Clock::Data> base;  // what its threads know when they begin
+    std::shared_ptr<const Clock::Data> base;    // what its threads know when they begin
+    std::shared_ptr<const Clock::Data> gained;  // what the threads of its blocks had learned when they ended
     AgentId on;
     bool ended = false;
     std::uint32_t absorbed_at = 0;  // clock of `on` when it ended
@@ -136,6 +169,7 @@ struct Order::State {
   std::vector<std::unique_ptr<BlockOrder>> pool;
   std::vector<Agent> agents{1};
   std::deque<Site> sites{1};
+  std::map<int, std::uint32_t> launches;  // a PE
   std::map<std::pair<int, int>, AgentId> hosts;
   std::map<std::pair<int, std::uint64_t>, AgentId> streams;
 

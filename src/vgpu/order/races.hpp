@@ -1,0 +1,179 @@
+// The race detector: every access to memory that others can see passes here, with its place in the order.
+// Private to vgpu/memory and vgpu/order.
+//
+// Two accesses that overlap, of which one writes, race where neither happened before the other and they are
+// not morally strong (PTX ISA, "Memory Consistency Model": both strong, each scope includes the other's
+// thread, and they overlap completely). Of each byte the last write is remembered, and the reads since then,
+// as far as later reads don't stand for them (Flanagan and Freund, "FastTrack", PLDI 2009).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "vgpu/memory/memory.hpp"
+#include "vgpu/order/entry.hpp"
+#include "vgpu/order/order_state.hpp"
+
+namespace echolo::vgpu {
+
+class AllocationTable;
+
+// Who makes an access, and what it knows.
+struct Toucher {
+  WarpOrder* warp = nullptr;  // a thread's warp; null: `agent`
+  AgentId agent;
+  std::uint32_t who = 0;
+  std::uint32_t clock = 0;
+  std::uint32_t place = 0;
+  std::uint32_t strength = 0;  // the upper bits of Entry::shape
+  bool write = false, atomic = false;
+  ptx::Order order{};
+  ptx::Scope scope{};
+  int pe = -1;
+  std::uint64_t line = 0;  // host address of the line being looked at
+  const Block* block = nullptr;
+};
+
+// Why an edge that the program meant is none.
+enum class NearReason : std::uint8_t {
+  kWriteScope,  // the strong write's scope, or that of its release, leaves the reader out
+  kReadScope,   // the read's, or its fence's, leaves the writer out
+  kSize,        // another width, or a part
+  kPlainPoll,   // a weak read
+  kNoAcquire,   // a relaxed or volatile read with no fence after it
+  kTaken,       // none is missing here: an edge that was taken
+};
+
+class Races {
+ public:
+  Races(Order& order, FindingLog& findings);
+  ~Races();
+
+  // An access of a kernel: lane addresses are host addresses. `shared`: in the block's shared memory, which
+  // begins at `window`.
+  void kernel(Warp& warp, const Inst& inst, const Memory::Access& access, const Block* shared);
+  // [address, address + n) is read or written by somebody else.
+  void touch(std::uint64_t address, std::uint64_t n, bool write, bool atomic, const Memory::Accessor& who);
+  // Forgets what is known of a range: it was freed, or allocated anew.
+  void forget(std::uint64_t address, std::uint64_t n);
+  // A fence of these lanes makes the relaxed reads before it acquire.
+  void acquire_pending(Warp& warp, std::uint32_t lanes, ptx::Scope scope);
+  // `cells`: zeros, shadow_bytes(bytes) of them, that cost nothing until they are touched.
+  void set_shadow(std::uint64_t base, std::uint64_t bytes, std::uint8_t* cells);
+  static std::uint64_t shadow_bytes(std::uint64_t bytes) {
+    return bytes / kLine * sizeof(LineCell) + bytes / kChunk;
+  }
+  void set_table(const AllocationTable* table) { table_ = table; }
+
+ private:
+  friend struct RaceReport;
+  struct Place {
+    const Inst* inst = nullptr;
+    std::uint32_t site = 0;  // of a host's call
+    std::string what;        // "nvshmem_putmem", "cudaMemcpy"
+  };
+  static constexpr std::uint64_t kChunk = 1ULL << 20U;
+  struct Shadow {
+    std::uint64_t base = 0, bytes = 0;
+    LineCell* cells = nullptr;
+    std::uint8_t* used = nullptr;  // one a chunk: has any of its cells ever been touched
+  };
+  // A strong write that releases what its thread had done.
+  struct Record {
+    std::uint64_t address = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t home = 0;             // the block whose shared memory it lies in; 0: global memory
+    ptx::Scope scope{}, first_scope{};  // of the write; of the release or fence that it belongs to
+    int pe = -1;
+    std::uint32_t who = 0, clock_value = 0, lane = 0, place = 0, grid = 0;
+    Clock clock;
+    // What lay there before, and who had written that: a reader can't tell this write from that one where
+    // both wrote the same value, so it learns no more than from the first.
+    std::uint64_t before = 0;
+    std::shared_ptr<const Record> previous;
+  };
+  using Records = std::vector<Record>;
+  // What a read nearly acquired.
+  struct Near {
+    NearReason reason{};
+    Clock clock;
+    std::uint32_t reader = 0, reader_clock = 0, reader_lane = 0, reader_place = 0, reader_grid = 0;
+    ptx::Scope reader_scope{};
+    Record record;  // without its clock
+  };
+
+  LineCell* cell_of(std::uint64_t address) {
+    for (const Shadow& shadow : shadows_) {
+      const std::uint64_t at = address - shadow.base;
+      if (at >= shadow.bytes) continue;
+      shadow.used[at / kChunk] = 1;
+      return shadow.cells + at / kLine;
+    }
+    return nullptr;
+  }
+  std::uint32_t place_of(const Inst& inst);
+  std::uint32_t place_of(const Memory::Accessor& who);
+
+  void piece(LineCell& cell, const Toucher& by, std::uint32_t shape);
+  void pieces(const Toucher& by, std::uint64_t address, std::uint64_t bytes, unsigned first_lane,
+              unsigned shift_or_lanes, bool shared_lanes, LineCell* block_cells, std::uint64_t window);
+  void check(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by);
+  bool known(const Entry& earlier, const Entry& now, const Toucher& by);
+  bool read_known(const Entry& earlier, const Entry& now, const Toucher& by) const;
+  bool known_slowly(const Entry& earlier, const Entry& now, const Toucher& by);
+  bool lanes_known(const WarpOrder& warp, const Knowledge& knowledge, const Entry& earlier,
+                   std::uint32_t lanes);
+  bool morally_strong(const Entry& a, const Entry& b) const;
+  bool includes_each_other(std::uint32_t a, ptx::Scope a_scope, std::uint32_t b, ptx::Scope b_scope) const;
+  void note_read(Entry& slot, const Entry& now, const Toucher& by);
+  void note_write(LineCell& cell, const Entry& now, const Toucher& by);
+  std::vector<Entry>& list_of(Entry& slot);
+  void drop(Entry& slot);
+  void overwrite_flags(const LineCell& cell, const Entry& now, const Toucher& by);
+
+  // ---- sync.cpp ----
+  void synchronise(const Toucher& by, Warp* warp, int lane, std::uint64_t address, std::uint32_t bytes,
+                   const Block* shared);
+  void observe(Records& records, const Toucher& by, Warp* warp, int lane, std::uint64_t address,
+               std::uint32_t bytes);
+  static const Record& told_by(const Record& record);
+  void remember_taken(const Record& record, const Toucher& by, int lane);
+  void remember_near(NearReason reason, const Record& record, const Clock& clock, const Toucher& by,
+                     int lane);
+
+  // ---- report.cpp ----
+  void report(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by);
+  Site site_of(const Entry& entry, std::uint32_t lanes, const char* role) const;
+  int pe_of(std::uint32_t who) const;
+  std::uint32_t grid_of(std::uint32_t who) const;
+  const Near* near_edge(const Entry& earlier, const Entry& now, const Toucher& by) const;
+
+  Order& order_;
+  Order::State& state_;
+  FindingLog& findings_;
+  const AllocationTable* table_ = nullptr;
+  std::vector<Shadow> shadows_;
+  std::deque<std::vector<Entry>> lists_;
+  std::vector<std::uint32_t> free_lists_;
+  std::deque<Place> places_{1};
+  std::unordered_map<const Inst*, std::uint32_t> place_of_inst_;
+  std::map<std::string, std::uint32_t> place_of_call_;
+  static constexpr std::size_t kRecent = 1024;
+  std::array<std::pair<const Inst*, std::uint32_t>, kRecent> recent_{};
+  struct Known {
+    std::uint64_t serial = 0;
+    std::uint32_t who = 0, clock = 0;
+  };
+  std::array<Known, 256> memo_{};
+  std::unordered_map<std::uint64_t, Records> records_;  // by address / 8
+  std::deque<Near> near_;
+  std::unordered_map<std::uint64_t, std::size_t> reported_;
+};
+
+}  // namespace echolo::vgpu

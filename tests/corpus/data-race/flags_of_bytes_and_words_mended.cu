@@ -1,0 +1,42 @@
+// echolo-test: mode=sanitize n=2
+// expect: correct
+// Each PE sets a byte, and its owner polls byte by byte.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+__device__ void set(unsigned char* flag) {
+  asm volatile("st.release.sys.global.u8 [%0], %1;" ::"l"(flag), "r"(1) : "memory");
+}
+
+__device__ int poll(const unsigned char* flag) {
+  int seen = 0;
+  asm volatile("ld.acquire.sys.global.u8 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+  return seen;
+}
+
+__device__ bool all_set(const uint64_t* word, int n) {
+  const unsigned char* flags = reinterpret_cast<const unsigned char*>(word);
+  bool all = true;
+  for (int q = 0; q < n; ++q) all = all && poll(flags + q) != 0;
+  return all;
+}
+
+__global__ void meet(uint64_t* word, int pe, int n) {
+  for (int q = 0; q < n; ++q) set(static_cast<unsigned char*>(nvshmem_ptr(word, q)) + pe);
+  while (!all_set(word, n)) {
+  }
+}
+
+int main() {
+  nvshmem_init();
+  const int pe = nvshmem_my_pe(), n = nvshmem_n_pes();
+  uint64_t* word = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
+  cudaDeviceSynchronize();
+  nvshmem_barrier_all();
+  meet<<<1, 1>>>(word, pe, n);
+  cudaDeviceSynchronize();
+  nvshmem_barrier_all();
+  nvshmem_free(word);
+  nvshmem_finalize();
+  return 0;
+}
