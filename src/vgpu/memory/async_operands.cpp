@@ -1,5 +1,6 @@
 #include "vgpu/memory/async_operands.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -96,11 +97,20 @@ bool write_place(Memory& memory, const AsyncPlace& to, const void* from, std::ui
 bool reduce_place(Memory& memory, const AsyncPlace& to, const void* from, std::uint64_t n,
                   std::uint32_t element, void (*reduce)(std::uint8_t*, const std::uint8_t*),
                   const Memory::Accessor& who) {
-  std::vector<std::uint8_t> held(n);
-  if (!read_place(memory, to, held.data(), n, who)) return false;
+  // Each element's reduction is an atomic of its own, relaxed at gpu scope (PTX ISA, "cp.reduce.async.bulk").
+  Memory::Accessor atomic = who;
+  atomic.order = ptx::Order::kRelaxed;
+  atomic.scope = ptx::Scope::kGpu;
+  std::array<std::uint8_t, 16> held{};
   const auto* const operand = static_cast<const std::uint8_t*>(from);
-  for (std::uint64_t i = 0; i + element <= n; i += element) reduce(held.data() + i, operand + i);
-  return write_place(memory, to, held.data(), n, who);
+  for (std::uint64_t i = 0; i + element <= n; i += element) {
+    AsyncPlace place = to;
+    place.at += i;
+    if (!read_place(memory, place, held.data(), element, atomic)) return false;
+    reduce(held.data(), operand + i);
+    if (!write_place(memory, place, held.data(), element, atomic)) return false;
+  }
+  return true;
 }
 
 std::optional<std::vector<Block*>> multicast_blocks(const Warp& warp, const Inst& inst, int lane,

@@ -47,7 +47,7 @@ extern "C" __global__ void grid_sum(int* data, int* total) {  // cooperative
 extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_histogram(const int* in, int* out, int n) {
   __shared__ int bins[32];
   cg::cluster_group cluster = cg::this_cluster();
-  bins[threadIdx.x % 32] = 0;
+  if (threadIdx.x < 32) bins[threadIdx.x] = 0;
   cluster.sync();
   for (int i = cluster.thread_rank(); i < n; i += cluster.num_threads()) {
     const int bin = in[i] % 64;
