@@ -387,9 +387,11 @@ CallOutcome do_allocate(Call& call) {
     auto made = last.memory.allocate_symmetric(size, alignment, last.op.name, where);
     if (!made.ok()) return true;  // out of memory: null for everybody, as NVSHMEM does
     c.results = *made;
-    if (calloc) {
+    if (calloc) {  // before the barrier that ends it, so in nobody's name: everybody knows of the zeros
       for (std::size_t i = 0; i < c.arrivals.size(); ++i) {
-        if (!last.memory.fill(c.results[i], 0, size, member_accessor(last, c.arrivals[i], 1))) return false;
+        vgpu::Memory::Accessor who = member_accessor(last, c.arrivals[i], 1);
+        who.agent = {};
+        if (!last.memory.fill(c.results[i], 0, size, who)) return false;
       }
     }
     return true;

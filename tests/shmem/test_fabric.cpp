@@ -96,6 +96,7 @@ TEST_F(FabricTest, PutReachesTheSameObjectOnAnotherPe) {
   call(0, "nvshmem_float_put", {buffer[0] + 8, buffer[0], 2, 2});
   EXPECT_EQ(load<float>(buffer[2] + 8), 1.5F);
   EXPECT_EQ(load<float>(buffer[2] + 12), 2.5F);
+  collective("nvshmem_barrier_all", {{}, {}, {}});
   call(1, "nvshmem_float_get", {buffer[1], buffer[1] + 8, 2, 2});
   EXPECT_EQ(load<float>(buffer[1] + 4), 2.5F);
   EXPECT_TRUE(findings_.empty());

@@ -38,7 +38,7 @@ std::uint64_t Node::serve(int pe, PeState::Service service) {
 Answer Node::wait_for(int pe, HostThread& thread, const std::string& what) {
   thread.pending.waits_for = what;
   if (!engine_.done(thread.pending.wait)) return Answer::blocked();
-  engine_.learn(pe, thread.index, thread.pending.wait);
+  engine_.learn(pe, thread.pending.wait);
   return Answer::ok();
 }
 

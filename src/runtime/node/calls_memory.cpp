@@ -89,7 +89,7 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
   if (waited.kind != Answer::Kind::kReply) return waited;
   const vgpu::Allocation* found = machine_->memory().find(address);
   if (found == nullptr || found->base != address) return Answer::fail(1);
-  fabric_->released(found->base, found->size, machine_->memory().order().host(pe, thread.index),
+  fabric_->released(found->base, found->size, machine_->memory().order().host(pe),
                     host_site(pe, thread, "free"));
   return machine_->memory().release(address).ok() ? Answer::ok() : Answer::fail(1);
 }

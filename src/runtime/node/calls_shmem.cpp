@@ -31,7 +31,7 @@ Answer Node::shmem_finalize(int pe, HostThread& thread) {
   shmem::Fabric::HostCall call;
   call.name = "nvshmem_barrier_all";
   call.pe = pe;
-  call.agent = machine_->memory().order().host(pe, thread.index);
+  call.agent = machine_->memory().order().host(pe);
   call.site = host_site(pe, thread, "call");
   call.token = thread.pending.token;
   const vgpu::CallOutcome outcome = fabric_->host_call(call);
@@ -63,7 +63,7 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
       call.name = name;
       call.pe = pe;
       call.arguments = std::move(arguments);
-      call.agent = machine_->memory().order().host(pe, thread.index);
+      call.agent = machine_->memory().order().host(pe);
       call.site = host_site(pe, thread, "call");
       call.token = pending.token;
       const vgpu::CallOutcome outcome = fabric_->host_call(call);

@@ -7,7 +7,7 @@ namespace echolo::runtime {
 // the answer "not ready", so that a program that polls makes progress.
 Answer Node::poll(int pe, HostThread& thread, const std::vector<OpId>& ops) {
   if (engine_.done(ops)) {
-    engine_.learn(pe, thread.index, ops);
+    engine_.learn(pe, ops);
     return Answer::ok();
   }
   if (thread.pending.stage == 0) {

@@ -111,7 +111,7 @@ int Engine::submit(int pe, int thread, StreamHandle handle, Op op, OpId* id) {
   if (const int error = check_legacy(p, *stream); error != kOk) return error;
   if (order_of_events_ != nullptr) {
     op.agent = agent_of(pe, *stream);
-    op.before = order_of_events_->release(order_of_events_->host(pe, thread));
+    op.before = order_of_events_->release(order_of_events_->host(pe));
   }
   stream->last = append(std::move(op), order(p, *stream));
   stream->also_after.clear();
@@ -278,11 +278,11 @@ vgpu::AgentId Engine::agent_of(int pe, const Stream& stream) {
   return order_of_events_->stream(pe, stream.id);
 }
 
-void Engine::learn(int pe, int thread, const std::vector<OpId>& ids) {
+void Engine::learn(int pe, const std::vector<OpId>& ids) {
   if (order_of_events_ == nullptr) return;
   for (const OpId id : ids) {
     const auto end = ends_.find(id);
-    if (end != ends_.end()) order_of_events_->acquire(order_of_events_->host(pe, thread), end->second);
+    if (end != ends_.end()) order_of_events_->acquire(order_of_events_->host(pe), end->second);
   }
 }
 

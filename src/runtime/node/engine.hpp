@@ -75,8 +75,8 @@ class Engine {
 
   // Who keeps track of what happens before what; without, nobody does.
   void set_order(vgpu::Order* order) { order_of_events_ = order; }
-  // The host thread waited for these, and knows what they did.
-  void learn(int pe, int thread, const std::vector<OpId>& ids);
+  // The host waited for these, and knows what they did.
+  void learn(int pe, const std::vector<OpId>& ids);
 
   // ---- streams; `thread` numbers the calling host thread of the PE ----
   StreamHandle create_stream(int pe, bool non_blocking, int priority);

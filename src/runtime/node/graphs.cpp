@@ -134,7 +134,7 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
   std::vector<vgpu::AgentId>& agents = it->second.agents;
   if (order_of_events_ != nullptr) {
     begin.agent = agent_of(pe, *stream);
-    begin.before = order_of_events_->release(order_of_events_->host(pe, thread));
+    begin.before = order_of_events_->release(order_of_events_->host(pe));
     // The first node after another goes on in its order; what branches off has an order of its own.
     std::vector<bool> extended(nodes.size(), false);
     for (std::size_t i = agents.size(); i < nodes.size(); ++i) {

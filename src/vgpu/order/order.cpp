@@ -56,8 +56,8 @@ AgentId Order::State::add_agent(AgentKind kind, int pe) {
   return {static_cast<std::uint32_t>(agents.size() - 1) | kOther};
 }
 
-AgentId Order::host(int pe, int host_thread) {
-  AgentId& id = state_->hosts[{pe, host_thread}];
+AgentId Order::host(int pe) {
+  AgentId& id = state_->hosts[pe];
   if (id.value == 0) id = state_->add_agent(AgentKind::kHost, pe);
   return id;
 }

@@ -1,7 +1,7 @@
 // Happens-before of the executed trace: who knows of whose effects. Everything that orders two accesses goes
 // through this class, everything that asks whether two accesses are ordered asks it.
 //
-// An agent is whatever has a program order of its own: a thread of a kernel, a host thread, a stream, and
+// An agent is whatever has a program order of its own: a thread of a kernel, a PE's host, a stream, and
 // each asynchronous operation (a put on its way, a bulk copy, an asynchronous MMA). An agent's clock is what
 // happened before its present point; clocks are compressed by structure (PE, grid, block, warp, thread), so
 // that a million threads that are ordered alike cost what their blocks cost.
@@ -43,7 +43,7 @@ class Clock {
 // delivery is `missing-order` or `source-reuse`, not a plain `data-race`.
 enum class AgentKind : std::uint8_t {
   kThread,  // of a kernel
-  kHost,    // a host thread of a PE
+  kHost,    // the host of a PE
   kStream,  // a stream of a PE
   kPut,     // writes its target some time before fence or quiet; a non-blocking one reads its source too
   kGet,     // a non-blocking get: writes its target some time before quiet
@@ -64,7 +64,8 @@ class Order {
 
   // ---- agents ----
   AgentId thread(const Warp& warp, int lane);
-  AgentId host(int pe, int host_thread = 0);
+  // The host threads of a PE are one agent: what orders them among each other (joins, locks) makes no call.
+  AgentId host(int pe);
   AgentId stream(int pe, std::uint64_t stream);
   // An operation that `parent` issues now: it knows what `parent` knows; `parent` does not know its effects
   // until it acquires release(child). `issued` is the site of the call (for findings), `what` its name

@@ -170,7 +170,7 @@ struct Order::State {
   std::vector<Agent> agents{1};
   std::deque<Site> sites{1};
   std::map<int, std::uint32_t> launches;  // a PE
-  std::map<std::pair<int, int>, AgentId> hosts;
+  std::map<int, AgentId> hosts;
   std::map<std::pair<int, std::uint64_t>, AgentId> streams;
 
   static bool is_thread(AgentId id) { return id.value != 0 && (id.value & kOther) == 0; }

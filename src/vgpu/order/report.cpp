@@ -30,6 +30,9 @@ std::string line_text(const Site& site) {
   // Inside the toolkit's functions: the line of the program that calls them.
   if (site.where.file.find("/nvidia/") != std::string::npos && !site.inlined_at.empty())
     return "line " + std::to_string(site.inlined_at.back().line);
+  if (!site.on_device && !site.where.file.empty())  // found once the program has ended: file and line then
+    return site.where.file.substr(site.where.file.find_last_of('/') + 1) + ":" +
+           std::to_string(site.where.line);
   return site.where.line > 0 ? "line " + std::to_string(site.where.line) : site.where.function;
 }
 
@@ -401,15 +404,30 @@ struct RaceReport {
     return false;
   }
 
+  // Did something that a thread of `from` said reach a thread of `to`, over others or straight?
+  bool told(std::uint32_t from, std::uint32_t to) const {
+    std::vector<std::uint32_t> open{to}, seen{to};
+    while (!open.empty()) {
+      const std::uint32_t grid = open.back();
+      open.pop_back();
+      for (const Races::Near& near : races.near_) {
+        if (near.reader_grid != grid || near.record.grid == 0) continue;
+        if (near.record.grid == from) return true;
+        if (std::find(seen.begin(), seen.end(), near.record.grid) != seen.end()) continue;
+        seen.push_back(near.record.grid);
+        open.push_back(near.record.grid);
+      }
+    }
+    return false;
+  }
+
   // Does the other side go by something that the operation's issuer announced? Without that it is a race like
   // any other.
   bool announced(std::uint32_t op, std::uint32_t other, bool other_writes) const {
     if (operation(other) != nullptr) return true;
     const std::uint32_t grid = races.grid_of(op), by_grid = races.grid_of(other);
     if (grid == 0 || grid == by_grid) return !other_writes || grid == by_grid;
-    return std::any_of(races.near_.begin(), races.near_.end(), [&](const Races::Near& near) {
-      return near.reader_grid == by_grid && near.record.grid == grid;
-    });
+    return told(grid, by_grid);
   }
 
   bool operations() {

@@ -47,7 +47,9 @@ __global__ void with_shared(int* out) {
   __syncthreads();
   out[threadIdx.x] = buffer[blockDim.x - 1 - threadIdx.x];
 }
-__global__ void mixed(char c, double d, short s, int* p, long long l) { *p = static_cast<int>(c + d + s + l); }
+__global__ void mixed(char c, double d, short s, int* p, long long l) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *p = static_cast<int>(c + d + s + l);
+}
 __global__ void wait_for_host(volatile int* flag, volatile int* answer) {
   while (*flag == 0) {
   }
@@ -170,6 +172,7 @@ static int streams() {
   int* p = nullptr;
   OK(cudaMalloc(&p, 400));
   OK(cudaMemset(p, 0, 400));
+  OK(cudaDeviceSynchronize());  // stream b does not wait for the legacy stream
   cudaStream_t a, b, c;
   OK(cudaStreamCreate(&a));
   OK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
