@@ -60,7 +60,7 @@ enum class Op : std::uint16_t {
   kStreamDestroy,    // u64
   kStreamSync,       // u64
   kStreamQuery,      // u64
-  kStreamWaitEvent,  // u64 stream, u64 event
+  kStreamWaitEvent,  // u64 stream, u64 event, u64 1: as an external node of a graph under capture
   kStreamInfo,       // u64 -> u32 flags, i32 priority, u64 id
   kStreamWord,       // u64 stream, u64 address, u64 value, u8 bytes (4, 8), u8 write, u8 comparison (as
                      // CUstreamWaitValue_flags), u8 orders: a wait for a word of memory, or a write to one
@@ -69,20 +69,36 @@ enum class Op : std::uint16_t {
   kDeviceSync,
   kEventCreate,   // u32 flags -> u64
   kEventDestroy,  // u64
-  kEventRecord,   // u64 event, u64 stream
+  kEventRecord,   // u64 event, u64 stream, u64 1: as an external node of a graph under capture
   kEventSync,     // u64
   kEventQuery,    // u64
   kEventElapsed,  // u64 start, u64 end -> u64 nanoseconds (modelled)
   // ---- graphs ----
   kCaptureBegin,      // u64 stream, u32 mode
   kCaptureEnd,        // u64 stream -> u64 graph
-  kCaptureInfo,       // u64 stream -> u32 status, u64 id
+  kCaptureInfo,       // u64 stream -> u32 status, u64 id, u64 graph, u32 n, n x u64 nodes that come before
+  kCaptureDepend,     // u64 stream, u8 replace, u32 n, n x u64 nodes
   kCaptureMode,       // u32 mode -> u32 previous
   kGraphInstantiate,  // u64 graph -> u64
   kGraphLaunch,       // u64 executable graph, u64 stream
   kGraphDestroy,      // u64
   kGraphExecDestroy,  // u64
-  kGraphNodeCount,    // u64 -> u64
+  // A node's request is what the operation itself would send (kLaunch, kCopy, kFill, kHostFunction); its
+  // object the event or the child graph of nodes that have one.
+  kGraphCreate,       // -> u64
+  kGraphClone,        // u64 -> u64
+  kGraphAddNode,      // u64 graph, u32 n, n x u64 nodes before it, u8 cudaGraphNodeType, u64 object, u16 Op,
+                      // blob request -> u64
+  kGraphSetNode,      // u64 executable graph (0: in its graph), u64 node, u8 type, u64 object, u16 Op, blob
+  kGraphDestroyNode,  // u64
+  kGraphNodes,        // u64 graph, u8 roots only -> u32 n, n x u64
+  kGraphEdges,        // u64 graph -> u32 n, n x (u64 from, u64 to)
+  kGraphNodeInfo,     // u64 node -> u64 graph, u8 type, u64 object, u16 Op, blob request, u32 n, n x u64 nodes
+                      // before it, u32 n, n x u64 nodes after it
+  kGraphDepend,       // u64 graph, u8 remove, u32 n, n x (u64 from, u64 to)
+  kGraphFindInClone,  // u64 node, u64 clone -> u64
+  kGraphUpdate,       // u64 executable graph, u64 graph -> u8 cudaGraphExecUpdateResult, u64 node
+  kGraphEnable,       // u64 executable graph, u64 node, u8 (0 off, 1 on, 2 ask) -> u8
   // ---- NVSHMEM ----
   kShmemInit,
   kShmemFinalize,  // waits for every PE, as nvshmem_finalize does

@@ -1,4 +1,6 @@
 // Which handler answers which request, and what all of them need.
+#include <algorithm>
+
 #include "runtime/node/node.hpp"
 
 namespace echolo::runtime {
@@ -19,6 +21,13 @@ Op Node::make_op(int pe, const HostThread& thread, std::string what) const {
   op.what = std::move(what);
   op.site = host_site(pe, thread, "call");
   op.call = op.site.call;
+  // Without bulk data: what a graph tells of its nodes.
+  constexpr std::size_t kCopyFields = 128, kMostKept = 64U << 10U;
+  const std::vector<std::uint8_t>& payload = thread.pending.payload;
+  const bool copy = thread.pending.op() == wire::Op::kCopy;
+  const auto kept = static_cast<std::ptrdiff_t>(std::min(payload.size(), copy ? kCopyFields : kMostKept));
+  op.request_op = thread.pending.header.op;
+  op.request = std::make_shared<const std::vector<std::uint8_t>>(payload.begin(), payload.begin() + kept);
   return op;
 }
 
@@ -168,8 +177,23 @@ Answer Node::handle(int pe, HostThread& thread) {
     case wire::Op::kGraphLaunch:
     case wire::Op::kGraphDestroy:
     case wire::Op::kGraphExecDestroy:
-    case wire::Op::kGraphNodeCount:
       return graph_call(pe, thread, in);
+    case wire::Op::kCaptureDepend:
+    case wire::Op::kGraphCreate:
+    case wire::Op::kGraphClone:
+    case wire::Op::kGraphDestroyNode:
+    case wire::Op::kGraphNodes:
+    case wire::Op::kGraphEdges:
+    case wire::Op::kGraphNodeInfo:
+    case wire::Op::kGraphDepend:
+    case wire::Op::kGraphFindInClone:
+    case wire::Op::kGraphUpdate:
+    case wire::Op::kGraphEnable:
+      return graph_edit(pe, thread, in);
+    case wire::Op::kGraphAddNode:
+      return add_graph_node(pe, thread, in);
+    case wire::Op::kGraphSetNode:
+      return set_graph_node(pe, thread, in);
     case wire::Op::kStreamWord:
       return stream_word(pe, thread, in);
     case wire::Op::kHostFunction:

@@ -237,7 +237,7 @@ Answer Node::launch(int pe, HostThread& thread, wire::Reader in) {
     self.done_ns = machine_->finished_at_ns(*id);
     return Step::kDone;
   };
-  return Answer::fail(engine_.submit(pe, thread.index, stream, std::move(op)));
+  return Answer::fail(place(pe, thread, stream, std::move(op), nullptr));
 }
 
 }  // namespace echolo::runtime

@@ -160,13 +160,19 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
   const bool wait = in.u8() != 0, from_pageable = in.u8() != 0, to_pageable = in.u8() != 0;
   const std::string_view payload = in.blob();
   if (!in.done() || !plan.sane() || (from_pageable && to_pageable)) return Answer::malformed();
-  if (from_pageable && payload.size() != plan.bytes()) return Answer::malformed();
+  // A node of a graph reads the host's memory each time that the graph runs.
+  if (from_pageable && !placing_ && payload.size() != plan.bytes()) return Answer::malformed();
   if (to_pageable && plan.bytes() > wire::kMaxPayload) return Answer::malformed();
   Pending& pending = thread.pending;
   const bool any_pe = machine_->config().peers_reachable;
   if (pending.stage == 0) {
-    const bool capturing = engine_.is_capturing(pe, thread.index, stream);
-    if (capturing && wait) return Answer::fail(engine_.allow_sync(pe, thread.index, stream));
+    const bool capturing = placing_.has_value() || engine_.is_capturing(pe, thread.index, stream);
+    if (placing_ && (from_pageable || to_pageable) && plan.bytes() > wire::kChunk) {
+      return Answer::fail(refuse(
+          pe, thread,
+          usage_error("cudaErrorNotSupported: a graph's copy of more than 16 MiB of pageable memory")));
+    }
+    if (capturing && !placing_ && wait) return Answer::fail(engine_.allow_sync(pe, thread.index, stream));
     if (capturing && plan.height > 1 && (from_pageable || to_pageable)) {
       return Answer::fail(
           refuse(pe, thread, usage_error("cudaErrorNotSupported: a captured 2D copy with pageable memory")));
@@ -234,7 +240,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
       };
     }
     OpId id = 0;
-    if (const int error = engine_.submit(pe, thread.index, stream, std::move(op), &id); error != kOk) {
+    if (const int error = place(pe, thread, stream, std::move(op), &id); error != kOk) {
       return Answer::fail(error);
     }
     // Between device addresses not even cudaMemcpy makes the host wait.
@@ -292,7 +298,7 @@ Answer Node::fill(int pe, HostThread& thread, wire::Reader in) {
       return Step::kDone;
     };
     OpId id = 0;
-    if (const int error = engine_.submit(pe, thread.index, stream, std::move(op), &id); error != kOk) {
+    if (const int error = place(pe, thread, stream, std::move(op), &id); error != kOk) {
       return Answer::fail(error);
     }
     if (!wait || id == 0) return Answer::ok();

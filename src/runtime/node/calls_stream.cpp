@@ -44,9 +44,10 @@ Answer Node::stream_call(int pe, HostThread& thread, wire::Reader in) {
     case wire::Op::kStreamWaitEvent: {
       const StreamHandle stream = in.u64();
       const std::uint64_t event = in.u64();
+      const bool external = in.u64() != 0;
       if (!in.done()) return Answer::malformed();
-      return Answer::fail(
-          engine_.wait_event(pe, thread.index, stream, event, make_op(pe, thread, "cudaStreamWaitEvent")));
+      return Answer::fail(engine_.wait_event(pe, thread.index, stream, event,
+                                             make_op(pe, thread, "cudaStreamWaitEvent"), external));
     }
     default:
       break;
@@ -93,13 +94,14 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
   const std::uint64_t event = in.u64();
   const bool pair = pending.op() == wire::Op::kEventRecord || pending.op() == wire::Op::kEventElapsed;
   const std::uint64_t other = pair ? in.u64() : 0;
+  const bool external = pending.op() == wire::Op::kEventRecord && in.u64() != 0;
   if (!in.done()) return Answer::malformed();
   switch (pending.op()) {
     case wire::Op::kEventDestroy:
       return Answer::fail(engine_.destroy_event(pe, event));
     case wire::Op::kEventRecord:
-      return Answer::fail(
-          engine_.record_event(pe, thread.index, event, other, make_op(pe, thread, "cudaEventRecord")));
+      return Answer::fail(engine_.record_event(pe, thread.index, event, other,
+                                               make_op(pe, thread, "cudaEventRecord"), external));
     case wire::Op::kEventElapsed: {
       std::uint64_t ns = 0;
       if (const int error = engine_.elapsed(pe, event, other, &ns); error != kOk) return Answer::fail(error);
@@ -123,69 +125,12 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
   }
 }
 
-Answer Node::graph_call(int pe, HostThread& thread, wire::Reader in) {
-  wire::Writer out;
-  int error = kOk;
-  switch (thread.pending.op()) {
-    case wire::Op::kCaptureBegin: {
-      const StreamHandle stream = in.u64();
-      const std::uint32_t mode = in.u32();
-      if (!in.done() || mode > 2) return Answer::malformed();
-      return Answer::fail(engine_.begin_capture(pe, thread.index, stream, static_cast<int>(mode)));
-    }
-    case wire::Op::kCaptureMode: {
-      const std::uint32_t mode = in.u32();
-      if (!in.done() || mode > 2) return Answer::malformed();
-      out.u32(static_cast<std::uint32_t>(
-          engine_.exchange_capture_mode(pe, thread.index, static_cast<int>(mode))));
-      return Answer::of(out);
-    }
-    case wire::Op::kGraphLaunch: {
-      const std::uint64_t exec = in.u64();
-      const StreamHandle stream = in.u64();
-      if (!in.done()) return Answer::malformed();
-      return Answer::fail(
-          engine_.launch_graph(pe, thread.index, exec, stream, make_op(pe, thread, "cudaGraphLaunch")));
-    }
-    default:
-      break;
-  }
-  const std::uint64_t handle = in.u64();
-  if (!in.done()) return Answer::malformed();
-  std::uint64_t value = 0;
-  switch (thread.pending.op()) {
-    case wire::Op::kCaptureEnd:
-      error = engine_.end_capture(pe, thread.index, handle, &value);
-      break;
-    case wire::Op::kGraphInstantiate:
-      error = engine_.instantiate(pe, handle, &value);
-      break;
-    case wire::Op::kGraphNodeCount:
-      error = engine_.graph_size(pe, handle, &value);
-      break;
-    case wire::Op::kGraphDestroy:
-      return Answer::fail(engine_.destroy_graph(pe, handle));
-    case wire::Op::kGraphExecDestroy:
-      return Answer::fail(engine_.destroy_exec(pe, handle));
-    case wire::Op::kCaptureInfo: {
-      int status = 0;
-      error = engine_.capture_info(pe, thread.index, handle, &status, &value);
-      out.u32(static_cast<std::uint32_t>(status));
-      break;
-    }
-    default:
-      return Answer::malformed();
-  }
-  if (error != kOk) return Answer::fail(error);
-  out.u64(value);
-  return Answer::of(out);
-}
-
 Answer Node::host_function(int pe, HostThread& thread, wire::Reader in) {
   const StreamHandle stream = in.u64();
   const std::uint64_t function = in.u64(), data = in.u64();
   const bool callback = in.u8() != 0;
   if (!in.done()) return Answer::malformed();
+  if (callback && placing_) return Answer::malformed();
   if (callback && engine_.is_capturing(pe, thread.index, stream)) {
     return Answer::fail(
         engine_.allow_sync(pe, thread.index, stream));  // callbacks, unlike host functions, break a capture
@@ -200,7 +145,7 @@ Answer Node::host_function(int pe, HostThread& thread, wire::Reader in) {
     self.waits_for = "a host function to return";
     return pes_[static_cast<std::size_t>(pe)]->n_served < ticket ? Step::kWaiting : Step::kDone;
   };
-  return Answer::fail(engine_.submit(pe, thread.index, stream, std::move(op)));
+  return Answer::fail(place(pe, thread, stream, std::move(op), nullptr));
 }
 
 Answer Node::service(int pe, HostThread& thread, wire::Reader in) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/node/engine_state.hpp"
+#include "runtime/protocol.hpp"
 
 namespace echolo::runtime {
 
@@ -95,6 +96,21 @@ OpId Engine::append(Op op, const std::vector<OpId>& after) {
   return id;
 }
 
+namespace {
+NodeType type_of(std::uint16_t request) {
+  switch (static_cast<wire::Op>(request)) {
+    case wire::Op::kCopy:
+      return NodeType::kCopy;
+    case wire::Op::kFill:
+      return NodeType::kFill;
+    case wire::Op::kHostFunction:
+      return NodeType::kHost;
+    default:
+      return NodeType::kKernel;  // NVSHMEM's operations on streams are kernels too
+  }
+}
+}  // namespace
+
 int Engine::submit(int pe, int thread, StreamHandle handle, Op op, OpId* id) {
   if (id != nullptr) *id = 0;
   Stream* stream = find_stream(pe, thread, handle);
@@ -103,8 +119,8 @@ int Engine::submit(int pe, int thread, StreamHandle handle, Op op, OpId* id) {
   if (stream->capture != nullptr) {
     Capture& capture = *stream->capture;
     if (capture.invalid) return kCaptureInvalidated;
-    capture.graph->nodes.push_back({std::move(op), stream->frontier});
-    stream->frontier = {static_cast<int>(capture.graph->nodes.size()) - 1};
+    const NodeType type = type_of(op.request_op);
+    capture_op(*stream, std::move(op), type, 0);
     return kOk;
   }
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
@@ -175,8 +191,8 @@ int Engine::destroy_event(int pe, std::uint64_t event) {
   return pes_[static_cast<std::size_t>(pe)]->events.erase(event) == 1 ? kOk : kBadHandle;
 }
 
-int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle,
-                         const Op& like) {
+int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle, const Op& like,
+                         bool external) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const auto it = p.events.find(handle);
   Stream* stream = find_stream(pe, thread, stream_handle);
@@ -184,6 +200,10 @@ int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle 
   Event& event = it->second;
   if (stream->capture != nullptr) {
     if (stream->capture->invalid) return kCaptureInvalidated;
+    if (external) {
+      capture_op(*stream, like, NodeType::kRecordEvent, handle);
+      return kOk;
+    }
     event.capture = stream->capture->id;
     event.frontier = stream->frontier;
     event.last = 0;
@@ -205,12 +225,18 @@ int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle 
   return kOk;
 }
 
-int Engine::wait_event(int pe, int thread, StreamHandle stream_handle, std::uint64_t handle, const Op& like) {
+int Engine::wait_event(int pe, int thread, StreamHandle stream_handle, std::uint64_t handle, const Op& like,
+                       bool external) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const auto it = p.events.find(handle);
   Stream* stream = find_stream(pe, thread, stream_handle);
   if (it == p.events.end() || stream == nullptr) return kBadHandle;
   Event& event = it->second;
+  if (external && stream->capture != nullptr) {
+    if (stream->capture->invalid) return kCaptureInvalidated;
+    capture_op(*stream, like, NodeType::kWaitEvent, handle);
+    return kOk;
+  }
   if (event.capture != 0) {
     const auto capture = std::find_if(p.captures.begin(), p.captures.end(),
                                       [&](const auto& c) { return c->id == event.capture; });

@@ -41,6 +41,8 @@ struct Op {
   vgpu::AgentId agent;        // in whose order it does its work: its stream, or a part of a graph
   vgpu::Clock before;         // what happened before it, as far as known
   bool begun = false;
+  std::uint16_t request_op = 0;                              // wire::Op, and ...
+  std::shared_ptr<const std::vector<std::uint8_t>> request;  // ... how it was asked for, without bulk data
   std::uint32_t unmet = 0;
   std::vector<OpId> dependents;
 };
@@ -51,6 +53,7 @@ enum EngineError : int {
   kBadValue = 1,
   kBadHandle = 400,
   kNotReadyYet = 600,
+  kGraphUpdateFailure = 910,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
   kCaptureMerge = 902,
@@ -65,6 +68,18 @@ enum EngineError : int {
 using StreamHandle = std::uint64_t;
 inline constexpr StreamHandle kLegacyStream = 1,
                               kPerThreadStream = 2;  // cudaStreamLegacy, cudaStreamPerThread
+
+// cudaGraphNodeType
+enum class NodeType : std::uint8_t {
+  kKernel = 0,
+  kCopy = 1,
+  kFill = 2,
+  kHost = 3,
+  kChild = 4,
+  kEmpty = 5,
+  kWaitEvent = 6,
+  kRecordEvent = 7
+};
 
 class Engine {
  public:
@@ -105,8 +120,11 @@ class Engine {
   // ---- events ----
   std::uint64_t create_event(int pe, bool timing);
   int destroy_event(int pe, std::uint64_t event);
-  int record_event(int pe, int thread, std::uint64_t event, StreamHandle stream, const Op& like);
-  int wait_event(int pe, int thread, StreamHandle stream, std::uint64_t event, const Op& like);
+  // `external`: a stream under capture gets a node that records or waits when the graph runs.
+  int record_event(int pe, int thread, std::uint64_t event, StreamHandle stream, const Op& like,
+                   bool external = false);
+  int wait_event(int pe, int thread, StreamHandle stream, std::uint64_t event, const Op& like,
+                 bool external = false);
   // kOk and the operation to wait for (0: never recorded, which counts as done).
   int event_operation(int pe, std::uint64_t event, OpId* id);
   int elapsed(int pe, std::uint64_t start, std::uint64_t end, std::uint64_t* ns);
@@ -114,13 +132,52 @@ class Engine {
   // ---- graphs ----
   int begin_capture(int pe, int thread, StreamHandle stream, int mode);
   int end_capture(int pe, int thread, StreamHandle stream, std::uint64_t* graph);
-  int capture_info(int pe, int thread, StreamHandle stream, int* status, std::uint64_t* id);
+  struct CaptureInfo {
+    int status = 0;
+    std::uint64_t id = 0, graph = 0;
+    std::vector<std::uint64_t> before;
+  };
+  int capture_info(int pe, int thread, StreamHandle stream, CaptureInfo* info);
+  // What the next captured operation of the stream comes after: also these, or only these.
+  int capture_after(int pe, int thread, StreamHandle stream, bool replace,
+                    const std::vector<std::uint64_t>& nodes);
   int exchange_capture_mode(int pe, int thread, int mode);
   int instantiate(int pe, std::uint64_t graph, std::uint64_t* exec);
   int launch_graph(int pe, int thread, std::uint64_t exec, StreamHandle stream, const Op& like);
   int destroy_graph(int pe, std::uint64_t graph);
   int destroy_exec(int pe, std::uint64_t exec);
-  int graph_size(int pe, std::uint64_t graph, std::uint64_t* n);
+  // Graphs by nodes (graph_build.cpp). What names no graph or node of the PE is kBadValue.
+  using NodeIds = std::vector<std::uint64_t>;
+  using NodePairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  struct NodeContent {
+    NodeType type = NodeType::kEmpty;
+    std::uint64_t object = 0;  // event or child graph
+    Op op;
+  };
+  std::uint64_t create_graph(int pe);
+  int clone_graph(int pe, std::uint64_t graph, std::uint64_t* clone);
+  int add_node(int pe, std::uint64_t graph, const NodeIds& before, NodeContent content, std::uint64_t* node);
+  // In its graph where `exec` is 0. The type can't change.
+  int set_node(int pe, std::uint64_t exec, std::uint64_t node, NodeContent content);
+  int destroy_node(int pe, std::uint64_t node);
+  int graph_nodes(int pe, std::uint64_t graph, bool roots, NodeIds* nodes);
+  int graph_edges(int pe, std::uint64_t graph, NodePairs* edges);
+  struct NodeInfo {
+    std::uint64_t graph = 0, object = 0;
+    NodeType type{};
+    std::uint16_t request_op = 0;
+    std::shared_ptr<const std::vector<std::uint8_t>> request;
+    NodeIds before, after;
+  };
+  int node_info(int pe, std::uint64_t node, NodeInfo* info);
+  int depend(int pe, std::uint64_t graph, bool remove, const NodePairs& edges);
+  int find_in_clone(int pe, std::uint64_t node, std::uint64_t clone, std::uint64_t* found);
+  struct UpdateResult {
+    int result = 0;  // cudaGraphExecUpdateResult
+    std::uint64_t node = 0;
+  };
+  int update_exec(int pe, std::uint64_t exec, std::uint64_t graph, UpdateResult* result);
+  int enable_node(int pe, std::uint64_t exec, std::uint64_t node, int what, bool* enabled);
 
   // ---- progress ----
   // Attempts everything that may run. True where at least one operation ended; *fault where one failed.
@@ -146,6 +203,15 @@ class Engine {
   void forget_ends();
   int check_legacy(Pe& pe, const Stream& stream);
   void invalidate(Capture& capture);
+  static void at_event(Event& event, NodeType type, bool enabled, Op& op, std::vector<OpId>& before);
+  int put_node(Graph& graph, Op op, std::vector<int> after, NodeType type);
+  void capture_op(Stream& stream, Op op, NodeType type, std::uint64_t event);
+  std::shared_ptr<Graph> find_graph(Pe& pe, std::uint64_t handle);
+  std::shared_ptr<Graph> graph_of_node(Pe& pe, std::uint64_t node, int* index);
+  std::shared_ptr<Graph> copy_of(const Graph& graph);
+  int fill_node(Pe& pe, Graph& graph, int index, NodeContent& content);
+  // Appends what `graph` does behind the nodes `before` of `out`; false: it has a cycle.
+  bool flatten(const Graph& graph, const std::vector<int>& before, Graph& out, std::vector<int>* ends) const;
 
   std::vector<std::unique_ptr<Pe>> pes_;
   std::map<OpId, Op> ops_;

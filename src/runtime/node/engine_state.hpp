@@ -8,9 +8,18 @@ namespace echolo::runtime {
 struct Engine::Graph {
   struct Node {
     Op op;
-    std::vector<int> after;  // nodes before it
+    std::vector<int> after;    // nodes before it
+    std::uint64_t id = 0;      // its handle; the same in executable graphs
+    std::uint64_t origin = 0;  // of a clone: the node that it was made from
+    NodeType type = NodeType::kEmpty;
+    std::uint64_t event = 0;       // of kWaitEvent and kRecordEvent
+    std::shared_ptr<Graph> child;  // of kChild
+    bool captured = false, destroyed = false;
+    bool enabled = true;
   };
+  std::uint64_t handle = 0;
   std::vector<Node> nodes;
+  std::map<std::uint64_t, int> index;  // by id
 };
 
 struct Engine::Capture {
@@ -42,7 +51,7 @@ struct Engine::Event {
 };
 
 struct Engine::Exec {
-  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<Graph> graph;       // its own: without children, every node behind those before it
   OpId last = 0;                      // the end of its last launch: a graph never runs beside itself
   std::vector<vgpu::AgentId> agents;  // of its nodes: a chain of nodes shares one
 };

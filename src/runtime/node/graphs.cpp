@@ -22,6 +22,8 @@ int Engine::begin_capture(int pe, int thread, StreamHandle handle, int mode) {
   capture->thread = thread;
   capture->mode = mode;
   capture->graph = std::make_shared<Graph>();
+  capture->graph->handle = next_handle_ += 16;
+  p.graphs[capture->graph->handle] = capture->graph;
   stream->capture = capture.get();
   stream->frontier.clear();
   p.captures.push_back(std::move(capture));
@@ -47,12 +49,11 @@ int Engine::end_capture(int pe, int thread, StreamHandle handle, std::uint64_t* 
     for (const int before : capture->graph->nodes[node].after) open.push_back(before);
   }
   int error = capture->invalid ? kCaptureInvalidated : kOk;
-  if (error == kOk && std::find(reached.begin(), reached.end(), false) != reached.end())
-    error = kCaptureUnjoined;
-  if (error == kOk) {
-    *graph = next_handle_ += 16;
-    p.graphs[*graph] = capture->graph;
+  for (std::size_t i = 0; i < reached.size() && error == kOk; ++i) {
+    if (!reached[i] && capture->graph->nodes[i].captured) error = kCaptureUnjoined;
   }
+  *graph = capture->graph->handle;
+  if (error != kOk) p.graphs.erase(*graph);
   for (auto& [other_handle, other] : p.streams) {
     if (other.capture == capture) {
       other.capture = nullptr;
@@ -64,11 +65,32 @@ int Engine::end_capture(int pe, int thread, StreamHandle handle, std::uint64_t* 
   return error;
 }
 
-int Engine::capture_info(int pe, int thread, StreamHandle handle, int* status, std::uint64_t* id) {
+int Engine::capture_info(int pe, int thread, StreamHandle handle, CaptureInfo* info) {
   Stream* stream = find_stream(pe, thread, handle);
   if (stream == nullptr) return kBadHandle;
-  *status = stream->capture == nullptr ? 0 : stream->capture->invalid ? 2 : 1;  // cudaStreamCaptureStatus
-  *id = stream->capture == nullptr ? 0 : stream->capture->id;
+  const Capture* capture = stream->capture;
+  if (capture == nullptr) return kOk;
+  info->status = capture->invalid ? 2 : 1;  // cudaStreamCaptureStatus
+  info->id = capture->id;
+  info->graph = capture->graph->handle;
+  for (const int index : stream->frontier)
+    info->before.push_back(capture->graph->nodes[static_cast<std::size_t>(index)].id);
+  return kOk;
+}
+
+int Engine::capture_after(int pe, int thread, StreamHandle handle, bool replace, const NodeIds& nodes) {
+  Stream* stream = find_stream(pe, thread, handle);
+  if (stream == nullptr) return kBadHandle;
+  if (stream->capture == nullptr) return kBadValue;
+  std::vector<int> frontier = replace ? std::vector<int>{} : stream->frontier;
+  const Graph& graph = *stream->capture->graph;
+  for (const std::uint64_t id : nodes) {
+    const auto found = graph.index.find(id);
+    if (found == graph.index.end()) return kBadValue;
+    if (std::find(frontier.begin(), frontier.end(), found->second) == frontier.end())
+      frontier.push_back(found->second);
+  }
+  stream->frontier = std::move(frontier);
   return kOk;
 }
 
@@ -109,9 +131,29 @@ int Engine::instantiate(int pe, std::uint64_t graph, std::uint64_t* exec) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const auto it = p.graphs.find(graph);
   if (it == p.graphs.end()) return kBadValue;
+  auto own = std::make_shared<Graph>();
+  std::vector<int> ends;
+  if (!flatten(*it->second, {}, *own, &ends)) return kBadValue;
   *exec = next_handle_ += 16;
-  p.execs[*exec].graph = it->second;
+  p.execs[*exec].graph = std::move(own);
   return kOk;
+}
+
+// What an event node does each time that its graph is launched, as a record or wait in a stream would now.
+void Engine::at_event(Event& event, NodeType type, bool enabled, Op& op, std::vector<OpId>& before) {
+  if (!enabled) return;
+  if (type == NodeType::kWaitEvent) {
+    if (event.recorded && event.capture == 0) before.push_back(event.last);
+    return;
+  }
+  auto time = std::make_shared<std::uint64_t>(0);
+  op.attempt = [time](Op& self) {
+    *time = self.done_ns;
+    return Step::kDone;
+  };
+  event.time = std::move(time);
+  event.recorded = true;
+  event.capture = 0;
 }
 
 int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle,
@@ -126,6 +168,9 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
     return kCaptureUnsupported;
   }
   if (const int error = check_legacy(p, *stream); error != kOk) return error;
+  for (const Graph::Node& node : it->second.graph->nodes) {
+    if (node.event != 0 && !p.events.contains(node.event)) return kBadValue;
+  }
   std::vector<OpId> after = order(p, *stream);
   if (it->second.last != 0) after.push_back(it->second.last);
   Op begin = like;
@@ -159,7 +204,10 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
     Op op = node.op;
     op.call = like.call;
     if (order_of_events_ != nullptr) op.agent = agents[i];
+    if (!node.enabled) op.attempt = nullptr;
+    if (node.event != 0) at_event(p.events[node.event], node.type, node.enabled, op, before);
     placed.push_back(append(std::move(op), before));
+    if (node.type == NodeType::kRecordEvent && node.enabled) p.events[node.event].last = placed.back();
     ends.push_back(placed.back());
   }
   Op end = like;
@@ -177,14 +225,6 @@ int Engine::destroy_graph(int pe, std::uint64_t graph) {
 
 int Engine::destroy_exec(int pe, std::uint64_t exec) {
   return pes_[static_cast<std::size_t>(pe)]->execs.erase(exec) == 1 ? kOk : kBadValue;
-}
-
-int Engine::graph_size(int pe, std::uint64_t graph, std::uint64_t* n) {
-  Pe& p = *pes_[static_cast<std::size_t>(pe)];
-  const auto it = p.graphs.find(graph);
-  if (it == p.graphs.end()) return kBadValue;
-  *n = it->second->nodes.size();
-  return kOk;
 }
 
 }  // namespace echolo::runtime

@@ -139,6 +139,14 @@ class Node {
   Answer shmem_finalize(int pe, HostThread& thread);
   Answer shmem_call(int pe, HostThread& thread, wire::Reader in);
   Answer next_command(int pe, HostThread& thread, wire::Reader in);
+  Answer graph_edit(int pe, HostThread& thread, wire::Reader in);
+  Answer add_graph_node(int pe, HostThread& thread, wire::Reader in);
+  Answer set_graph_node(int pe, HostThread& thread, wire::Reader in);
+  // What the node's request asks for, by the handler that serves it in streams.
+  Answer node_content(int pe, HostThread& thread, std::uint16_t op, std::string_view request,
+                      Engine::NodeContent* content);
+  // Appends to a stream, or hands the operation to the graph node that is being made.
+  int place(int pe, HostThread& thread, StreamHandle stream, Op op, OpId* id);
   // Waits for `thread.pending.wait`, filled at the first attempt.
   Answer wait_for(int pe, HostThread& thread, const std::string& what);
 
@@ -155,6 +163,7 @@ class Node {
   std::unique_ptr<shmem::Fabric> fabric_;
   std::unique_ptr<vgpu::Machine> machine_;
   Engine engine_;
+  std::optional<Op> placing_;  // while a graph node's operation is made
   SiteTable sites_;
   std::optional<CandidateDriver> driver_;
   std::vector<std::unique_ptr<PeState>> pes_;

@@ -122,6 +122,32 @@ int copy(const char* name, void* to, const void* from, const CopyShape& shape, c
   return kSuccess;
 }
 
+int write_copy(const char* name, wire::Writer& out, void* to, const void* from, const CopyShape& shape,
+               cudaMemcpyKind kind) {
+  if (to == nullptr || from == nullptr || shape.width == 0 || shape.height == 0) return kInvalidValue;
+  if (shape.height > 1 && (shape.to_pitch < shape.width || shape.from_pitch < shape.width))
+    return static_cast<int>(cudaErrorInvalidPitchValue);
+  const Where target = where(to), source = where(from);
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return static_cast<int>(cudaErrorInvalidMemcpyDirection);
+  if (!agrees(kind, target, source)) return kInvalidValue;
+  if (target == Where::kPageable && source == Where::kPageable)
+    return unsupported(name, "a node that copies between pageable buffers of the host: use a host node");
+  out.u64(number(to)).u64(number(from)).u64(shape.width).u64(shape.height).u64(shape.to_pitch);
+  out.u64(shape.from_pitch).u64(0).u8(0);
+  out.u8(source == Where::kPageable ? 1 : 0).u8(target == Where::kPageable ? 1 : 0).blob(nullptr, 0);
+  return kSuccess;
+}
+
+int write_fill(wire::Writer& out, void* p, const FillShape& shape) {
+  if (shape.width == 0 || shape.height == 0 || (!in_arena(p) && !in_host_range(p))) return kInvalidValue;
+  if (shape.element != 1 && shape.element != 2 && shape.element != 4) return kInvalidValue;
+  if (number(p) % shape.element != 0) return kInvalidValue;
+  out.u64(number(p)).u32(shape.value).u8(shape.element).u64(shape.pitch).u64(shape.width);
+  out.u64(shape.height).u64(0).u8(0);
+  return kSuccess;
+}
+
 int fill(const char* name, void* p, const FillShape& shape, cudaStream_t stream, Wait wait) {
   if (const int error = ready(); error != kSuccess) return error;
   if (shape.width == 0 || shape.height == 0) return kSuccess;
@@ -191,6 +217,33 @@ ECHOLO_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const v
                                          cudaMemcpyKind kind, cudaStream_t stream) {
   return done(
       copy("cudaMemcpy2DAsync", to, from, {width, height, to_pitch, from_pitch}, kind, stream, Wait::kAsync));
+}
+namespace {
+
+// Layer by layer: each is a copy in two dimensions.
+int copy_3d(const char* name, const cudaMemcpy3DParms* c, cudaStream_t stream, Wait wait) {
+  if (c == nullptr) return kInvalidValue;
+  if (c->srcArray != nullptr || c->dstArray != nullptr)
+    return unsupported(name, "CUDA arrays are not modelled by the virtual node");
+  const cudaPitchedPtr &from = c->srcPtr, &to = c->dstPtr;
+  const CopyShape shape{c->extent.width, c->extent.height, to.pitch, from.pitch};
+  for (std::size_t z = 0; z < c->extent.depth; ++z) {
+    const std::size_t in = ((c->srcPos.z + z) * from.ysize + c->srcPos.y) * from.pitch + c->srcPos.x;
+    const std::size_t out = ((c->dstPos.z + z) * to.ysize + c->dstPos.y) * to.pitch + c->dstPos.x;
+    const int error = copy(name, static_cast<std::uint8_t*>(to.ptr) + out,
+                           static_cast<const std::uint8_t*>(from.ptr) + in, shape, c->kind, stream, wait);
+    if (error != kSuccess) return error;
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+ECHOLO_API cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* c) {
+  return done(copy_3d("cudaMemcpy3D", c, nullptr, Wait::kSync));
+}
+ECHOLO_API cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* c, cudaStream_t stream) {
+  return done(copy_3d("cudaMemcpy3DAsync", c, stream, Wait::kAsync));
 }
 ECHOLO_API cudaError_t cudaMemset(void* p, int value, std::size_t n) {
   return done(fill("cudaMemset", p, bytes_of(value, n), nullptr, fill_wait(p)));

@@ -52,6 +52,9 @@ int look_up(Kernel& kernel);
 // disowned.
 void adopt(Kernel* kernel);
 void disown(Kernel* kernel);
+// The host function (or, for kernels of the driver API, the handle) of a kernel that the node knows as this;
+// null: there is none.
+void* function_of(std::uint32_t module, const std::string& name);
 // The kernel that a host function stands for; null where there is none (`*error` says why).
 Kernel* find_kernel(const void* function, int* error);
 // Address and size of a __device__ or __constant__ variable by its host shadow.
@@ -101,6 +104,14 @@ struct CopyShape {
 };
 int copy(const char* name, void* to, const void* from, const CopyShape& shape, cudaMemcpyKind kind,
          cudaStream_t stream, Wait wait);
+// The requests of a copy, a fill and a host function as nodes of a graph send them: without the bytes of
+// pageable memory, which are read when the graph runs.
+int write_copy(const char* name, wire::Writer& out, void* to, const void* from, const CopyShape& shape,
+               cudaMemcpyKind kind);
+struct FillShape;
+int write_fill(wire::Writer& out, void* p, const FillShape& shape);
+void write_host_function(wire::Writer& out, cudaStream_t stream, std::uint64_t function, void* data,
+                         bool callback);
 // Rows of `width` elements of `element` (1, 2 or 4) bytes, `pitch` bytes apart.
 struct FillShape {
   std::uint64_t pitch = 0, width = 0, height = 1;

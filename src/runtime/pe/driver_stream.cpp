@@ -87,9 +87,11 @@ ECHOLO_API CUresult cuStreamQuery(CUstream stream) {
   return in_context([&] { return simple(wire::Op::kStreamQuery, "cuStreamQuery", number(stream)); });
 }
 ECHOLO_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  if (flags != 0) return result(unsupported("cuStreamWaitEvent", "external event nodes: use the runtime's"));
-  return in_context(
-      [&] { return simple(wire::Op::kStreamWaitEvent, "cuStreamWaitEvent", number(stream), number(event)); });
+  if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t external = flags;
+  return in_context([&] {
+    return simple(wire::Op::kStreamWaitEvent, "cuStreamWaitEvent", number(stream), number(event), external);
+  });
 }
 ECHOLO_API CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -160,9 +162,15 @@ ECHOLO_API CUresult cuEventCreate(CUevent* event, unsigned flags) {
 ECHOLO_API CUresult cuEventDestroy(CUevent event) {
   return in_context([&] { return simple(wire::Op::kEventDestroy, "cuEventDestroy", number(event)); });
 }
+ECHOLO_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t external = flags;
+  return in_context([&] {
+    return simple(wire::Op::kEventRecord, "cuEventRecord", number(event), number(stream), external);
+  });
+}
 ECHOLO_API CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return in_context(
-      [&] { return simple(wire::Op::kEventRecord, "cuEventRecord", number(event), number(stream)); });
+  return cuEventRecordWithFlags(event, stream, 0);
 }
 ECHOLO_API CUresult cuEventSynchronize(CUevent event) {
   return in_context([&] { return simple(wire::Op::kEventSync, "cuEventSynchronize", number(event)); });

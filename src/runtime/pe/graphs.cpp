@@ -1,6 +1,5 @@
-// Graphs by stream capture. Graphs built node by node are not part of this library: such programs fail to
-// link.
-#include "runtime/pe/cudart.hpp"
+// Graphs by stream capture, their executable form and their life. Nodes: graph_nodes.cpp.
+#include "runtime/pe/graph_nodes.hpp"
 
 using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
 using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
@@ -56,19 +55,35 @@ ECHOLO_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamC
                                                 const cudaGraphEdgeData** edges,
                                                 std::size_t* n_dependencies) {
   if (status == nullptr) return done(kInvalidValue);
-  if (graph != nullptr || dependencies != nullptr || edges != nullptr || n_dependencies != nullptr) {
-    return done(
-        unsupported("cudaStreamGetCaptureInfo", "the nodes of a graph under capture can't be reached"));
-  }
   if (const int error = ready(); error != kSuccess) return done(error);
   Call call(wire::Op::kCaptureInfo, "cudaStreamGetCaptureInfo");
   call.in.u64(number(stream));
   const int error = call.send();
   if (error != kSuccess) return done(error);
   *status = static_cast<cudaStreamCaptureStatus>(call.out.u32());
-  const std::uint64_t number_of_capture = call.out.u64();
+  const std::uint64_t number_of_capture = call.out.u64(), graph_handle = call.out.u64();
+  if (*status != cudaStreamCaptureStatusActive) return cudaSuccess;
   if (id != nullptr) *id = number_of_capture;
-  return done(kSuccess);
+  if (graph != nullptr) *graph = pointer<cudaGraph_t>(graph_handle);
+  // Stays valid until the thread asks again.
+  static thread_local std::vector<cudaGraphNode_t> before;
+  before = read_nodes(call.out);
+  if (dependencies != nullptr) *dependencies = before.data();
+  if (edges != nullptr) *edges = nullptr;
+  if (n_dependencies != nullptr) *n_dependencies = before.size();
+  return cudaSuccess;
+}
+
+ECHOLO_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                           const cudaGraphEdgeData* edges, std::size_t n,
+                                                           unsigned flags) {
+  const char* const name = "cudaStreamUpdateCaptureDependencies";
+  if (flags > cudaStreamSetCaptureDependencies || (nodes == nullptr && n != 0)) return done(kInvalidValue);
+  if (const int error = plain_edges(name, edges, n); error != kSuccess) return done(error);
+  Call call(wire::Op::kCaptureDepend, name);
+  call.in.u64(number(stream)).u8(flags == cudaStreamSetCaptureDependencies ? 1 : 0);
+  write_nodes(call.in, nodes, n);
+  return done(call.send());
 }
 
 ECHOLO_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
@@ -107,22 +122,35 @@ ECHOLO_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return done(one(wire::Op::kGraphExecDestroy, "cudaGraphExecDestroy", number(exec)));
 }
 
-ECHOLO_API cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* n_nodes) {
-  if (n_nodes == nullptr) return done(kInvalidValue);
-  if (nodes != nullptr)
-    return done(unsupported("cudaGraphGetNodes", "nodes have no handles; their number is known"));
-  Call call(wire::Op::kGraphNodeCount, "cudaGraphGetNodes");
+ECHOLO_API cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
+  if (graph == nullptr || flags != 0) return done(kInvalidValue);
+  if (const int error = ready(); error != kSuccess) return done(error);
+  Call call(wire::Op::kGraphCreate, "cudaGraphCreate");
+  const int error = call.send();
+  if (error == kSuccess) *graph = pointer<cudaGraph_t>(call.out.u64());
+  return done(error);
+}
+ECHOLO_API cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
+  if (clone == nullptr) return done(kInvalidValue);
+  Call call(wire::Op::kGraphClone, "cudaGraphClone");
   call.in.u64(number(graph));
   const int error = call.send();
-  if (error == kSuccess) *n_nodes = call.out.u64();
+  if (error == kSuccess) *clone = pointer<cudaGraph_t>(call.out.u64());
   return done(error);
 }
 
-ECHOLO_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t, cudaGraph_t,
+// The whole of another graph of the same shape; executions that were launched before keep what they had.
+ECHOLO_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
                                            cudaGraphExecUpdateResultInfo* result) {
+  Call call(wire::Op::kGraphUpdate, "cudaGraphExecUpdate");
+  call.in.u64(number(exec)).u64(number(graph));
+  const int error = call.send();
+  const auto how = static_cast<cudaGraphExecUpdateResult>(call.out.u8());
+  const std::uint64_t node = call.out.u64();
   if (result != nullptr) {
     *result = {};
-    result->result = cudaGraphExecUpdateErrorNotSupported;
+    result->result = error != kSuccess && how == cudaGraphExecUpdateSuccess ? cudaGraphExecUpdateError : how;
+    result->errorNode = pointer<cudaGraphNode_t>(node);
   }
-  return done(unsupported("cudaGraphExecUpdate", "instantiate the new graph instead"));
+  return done(error);
 }

@@ -187,6 +187,17 @@ Kernel* find_kernel(const void* function, int* error) {
   return nullptr;
 }
 
+void* function_of(std::uint32_t module, const std::string& name) {
+  const Lock lock;
+  for (const auto& [host, kernel] : registry().kernels) {
+    if (kernel.module == module && kernel.name == name) return const_cast<void*>(host);
+  }
+  for (const auto& [handle, kernel] : registry().adopted) {
+    if (kernel->module == module && kernel->name == name) return kernel;
+  }
+  return nullptr;
+}
+
 int find_symbol(const void* symbol, std::uint64_t* address, std::uint64_t* size) {
   if (const int error = ready(); error != kSuccess) return error;
   const Lock lock;

@@ -41,11 +41,16 @@ int make_event(const char* name, cudaEvent_t* event, unsigned flags) {
   return error;
 }
 
+void write_host_function(wire::Writer& out, cudaStream_t stream, std::uint64_t function, void* data,
+                         bool callback) {
+  out.u64(number(stream)).u64(function).u64(number(data)).u8(callback ? 1 : 0);
+}
+
 int host_function(const char* name, cudaStream_t stream, std::uint64_t function, void* data, bool callback) {
   if (function == 0) return kInvalidValue;
   if (const int error = ready(); error != kSuccess) return error;
   Call call(wire::Op::kHostFunction, name);
-  call.in.u64(number(stream)).u64(function).u64(number(data)).u8(callback ? 1 : 0);
+  write_host_function(call.in, stream, function, data, callback);
   return call.send();
 }
 
@@ -85,10 +90,9 @@ ECHOLO_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 ECHOLO_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   if (flags > cudaEventWaitExternal) return done(kInvalidValue);
-  if (flags == cudaEventWaitExternal) {
-    return done(unsupported("cudaStreamWaitEvent", "external event nodes of graphs are not modelled"));
-  }
-  return done(simple(wire::Op::kStreamWaitEvent, "cudaStreamWaitEvent", number(stream), number(event)));
+  const std::uint64_t external = flags == cudaEventWaitExternal ? 1 : 0;
+  return done(
+      simple(wire::Op::kStreamWaitEvent, "cudaStreamWaitEvent", number(stream), number(event), external));
 }
 ECHOLO_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
   return done(flags == nullptr ? kInvalidValue
@@ -127,13 +131,14 @@ ECHOLO_API cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return done(simple(wire::Op::kEventDestroy, "cudaEventDestroy", number(event)));
 }
 ECHOLO_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return done(simple(wire::Op::kEventRecord, "cudaEventRecord", number(event), number(stream)));
+  return done(
+      simple(wire::Op::kEventRecord, "cudaEventRecord", number(event), number(stream), std::uint64_t{0}));
 }
 ECHOLO_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  if (flags == cudaEventRecordExternal) {
-    return done(unsupported("cudaEventRecordWithFlags", "external event nodes of graphs are not modelled"));
-  }
-  return flags == 0 ? cudaEventRecord(event, stream) : done(kInvalidValue);
+  if (flags > cudaEventRecordExternal) return done(kInvalidValue);
+  const std::uint64_t external = flags;
+  return done(
+      simple(wire::Op::kEventRecord, "cudaEventRecordWithFlags", number(event), number(stream), external));
 }
 ECHOLO_API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return done(simple(wire::Op::kEventSync, "cudaEventSynchronize", number(event)));
