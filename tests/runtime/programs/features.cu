@@ -317,7 +317,7 @@ static int graphs() {
   OK(cudaStreamSynchronize(a));
   OK(cudaMemcpy(h, q, 400, cudaMemcpyDeviceToHost));
   for (int i : h) CHECK(i == 23);
-  CHECK(cudaGraphExecUpdate(exec, nullptr, nullptr) == cudaErrorNotSupported);
+  CHECK(cudaGraphExecUpdate(exec, nullptr, nullptr) == cudaErrorInvalidValue);
   OK(cudaGraphExecDestroy(exec));
   // What breaks a capture.
   OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
