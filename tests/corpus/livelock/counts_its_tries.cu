@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 timeout=240
 // expect: livelock
 // A PE counts how often it looks at a flag that its peer never sets.
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=1
+// echolo-test: mode=sanitize n=1 timeout=240
 // expect: livelock
 // Two blocks pass a token to and fro until somebody sets `done`, which nobody does.
 #include <cuda_runtime.h>
