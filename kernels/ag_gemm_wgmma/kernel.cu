@@ -24,7 +24,7 @@
 #define KNOB_BAND 8  // rows of tiles that blocks walk over together, for the L2 cache
 #endif
 #ifndef KNOB_PIECE
-#define KNOB_PIECE 8192  // bytes of A, about, that a block sends in one piece
+#define KNOB_PIECE 16384  // bytes of A, about, that a block sends in one piece at most
 #endif
 
 using bf16 = __nv_bfloat16;
@@ -392,7 +392,8 @@ static CUtensorMap make_map(const void* data, int64_t columns, int64_t rows, int
          CU_TENSOR_MAP_INTERLEAVE_NONE,
          box_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return map;
+  // A copy: the caller's slot for the result need not have the alignment that the encoder asks for.
+  return static_cast<const CUtensorMap&>(map);
 }
 
 extern "C" State* candidate_create(const echolo::Launch& launch) {
@@ -405,11 +406,11 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   cudaFuncSetAttribute(ag_gemm_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   // One block fits a multiprocessor; blocks wait for blocks of other PEs, so all must be resident at once.
   s->blocks = static_cast<int>(std::min<int64_t>(launch.n_pes * tiles_m * tiles_n, sms));
-  // Pieces of about KNOB_PIECE bytes, smaller where blocks would have none; a power of two, so that none
-  // crosses a row of tiles.
-  const int64_t most = std::min<int64_t>(KNOB_PIECE / (2 * k), shard / s->blocks);
+  // One piece for each block where pieces stay below about KNOB_PIECE bytes: each costs a block the way over
+  // the link and back. A power of two, so that none crosses a row of tiles.
+  const int64_t most = std::min<int64_t>(KNOB_PIECE / (2 * k), (shard + s->blocks - 1) / s->blocks);
   s->piece_rows = 1;
-  while (s->piece_rows * 2 <= most && s->piece_rows < kTileM) s->piece_rows *= 2;
+  while (s->piece_rows < most && s->piece_rows < kTileM) s->piece_rows *= 2;
   const int64_t flags = 2 * launch.n_pes * tiles_m * sizeof(uint64_t);
   s->gathered = static_cast<bf16*>(nvshmem_malloc(2 * launch.n_pes * shard * k * sizeof(bf16)));
   s->arrived = static_cast<unsigned long long*>(nvshmem_malloc(flags));

@@ -31,6 +31,14 @@ constexpr int kCalls = 22, kSkipped = 2;  // of a timed batch; the first ones st
 constexpr int kDelayUs = 60;
 constexpr milliseconds kReferenceLimit{120'000}, kCandidateLimit{20'000};
 
+// Ways in which calls are timed. Cold: caches are flushed before each call.
+struct Mode {
+  const char* name;
+  const char* how;
+  bool cold;
+};
+constexpr Mode kModes[] = {{"graph", "graph", true}, {"warm", "graph", false}, {"eager", "eager", true}};
+
 constexpr const char* kReference = "reference rank ";
 
 using Group = std::vector<std::unique_ptr<Process>>;
@@ -251,15 +259,20 @@ class Judge {
     int shift = 0;
     for (int round = -1; round < row.line.rounds; ++round) {
       shift = (round + 1) % row.line.sets;
-      for (const char* mode : {"graph", "eager"}) {
-        const std::string m = mode, n = std::to_string(kCalls);
+      for (const Mode& mode : kModes) {
+        const std::string how = std::string(mode.how) + " " + std::to_string(kCalls);
+        const std::string flush = mode.cold ? " 1" : " 0", name = std::string(" ") + mode.name;
         for (const std::string& variant : variants_) {
-          batch(row, reference_, variant + " " + m, "time " + variant + " " + m + " " + n + " 1", round);
+          batch(row, reference_, variant + name, "time " + variant + " " + how + flush, round);
         }
-        batch(row, candidate_, "candidate " + m, "time " + m + " " + n + " " + std::to_string(shift) + " 1",
-              round);
+        const std::string ours = "time " + how + " " + std::to_string(shift) + flush;
+        batch(row, candidate_, "candidate" + name, ours, round);
+        batch(row, candidate_, "nothing" + name, ours + " nothing", round);
       }
     }
+    // The last batches launched nothing: one more of calls, for its outputs.
+    batch(row, candidate_, "", "time graph " + std::to_string(kCalls) + " " + std::to_string(shift) + " 1",
+          -1);
     ask_all(candidate_, "write", "ok", kCandidateLimit);
     compare(row, shift, "timed call");
   }
@@ -276,18 +289,20 @@ void print_row(const Row& row, const Judge& judge, int world) {
   std::printf("%-26s w%d %-4s %-28s %-12s %4d worst %.2f", row.line.label.c_str(), world,
               row.line.dtype.c_str(), row.line.settings.c_str(), row.status.c_str(), row.compared, row.worst);
   if (judge.shared()) std::printf(" shared-gpu");
-  for (const char* mode : {"graph", "eager"}) {
-    const auto candidate = row.times.find(std::string("candidate ") + mode);
+  for (const Mode& one : kModes) {
+    const std::string mode = one.name;
+    const auto candidate = row.times.find("candidate " + mode);
     if (candidate == row.times.end()) continue;
     const Series& ours = candidate->second;
     double best = 0, noise = 0;
     std::string name;
     for (const auto& [key, series] : row.times) {
-      if (key.rfind("candidate", 0) == 0 || key.find(mode) == std::string::npos) continue;
+      if (key.rfind("candidate", 0) == 0 || key.rfind("nothing", 0) == 0) continue;
+      if (key.substr(key.find(' ') + 1) != mode) continue;
       if (best == 0 || series.median() < best) best = series.median(), name = key.substr(0, key.find(' '));
       if (key.rfind("nccl", 0) == 0) noise = series.noise();
     }
-    std::printf(" | %s %.1f [%.1f %.1f] vs %s %.1f (noise %.1f%%) = %.2fx", mode, ours.median(),
+    std::printf(" | %s %.1f [%.1f %.1f] vs %s %.1f (noise %.1f%%) = %.2fx", mode.c_str(), ours.median(),
                 quantile(ours.all, 0.1), quantile(ours.all, 0.9), name.c_str(), best, 100 * noise,
                 best / ours.median());
   }

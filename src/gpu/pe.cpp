@@ -8,7 +8,8 @@
 //   start HEX                      -> ok
 //   case SPEC                      -> ok              (src/gpu/case_file.hpp)
 //   calls eager|graph SHIFT DELAY_US SEED  -> ok      one call on each set of inputs, outputs to files
-//   time eager|graph CALLS SHIFT FLUSH     -> times T1 T2 ...   microseconds of each call
+//   time eager|graph CALLS SHIFT FLUSH [nothing]  -> times T1 T2 ...   microseconds of each call, or of an
+//                                                    empty kernel instead
 //   write                          -> ok              outputs of the last calls to files
 //   quit
 //
@@ -54,6 +55,7 @@ class Object {
     find(start, "echolo_shim_start");
     find(end, "echolo_shim_end");
     find(delay, "echolo_shim_delay");
+    find(nothing, "echolo_shim_nothing");
   }
 
   State* (*create)(const echolo::Launch&) = nullptr;
@@ -64,6 +66,7 @@ class Object {
   int (*start)(const void*, int, int) = nullptr;
   void (*end)() = nullptr;
   void (*delay)(cudaStream_t, std::uint64_t, std::uint64_t) = nullptr;
+  void (*nothing)(cudaStream_t) = nullptr;
 
  private:
   template <typename F>
@@ -269,9 +272,10 @@ class Pe {
   }
 
   std::string time(std::istringstream& in) {
-    std::string mode;
+    std::string mode, what;
     int n = 0, shift = 0, flush = 0;
-    in >> mode >> n >> shift >> flush;
+    in >> mode >> n >> shift >> flush >> what;
+    const bool nothing = what == "nothing";
     while (events_.size() < 2 * static_cast<std::size_t>(n)) {
       events_.emplace_back();
       good(cudaEventCreate(&events_.back()), "cudaEventCreate");
@@ -284,12 +288,12 @@ class Pe {
         poison(set);
         if (flush != 0) good(cudaMemsetAsync(flush_.get(), i, kFlushBytes, stream_), "flush");
         good(cudaEventRecordWithFlags(events_[2 * i], stream_, flags), "event");
-        call(set);
+        nothing ? object_.nothing(stream_) : call(set);
         good(cudaEventRecordWithFlags(events_[2 * i + 1], stream_, flags), "event");
       }
     };
     if (mode == "graph") {
-      capture("time " + std::to_string(n) + " " + std::to_string(flush), all);
+      capture("time " + std::to_string(n) + " " + std::to_string(flush) + what, all);
       good(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
     } else {
       all();

@@ -28,6 +28,8 @@ __global__ void wait_at_random(std::uint64_t seed, std::uint64_t limit_ns) {
   }
 }
 
+__global__ void nothing() {}
+
 }  // namespace
 
 extern "C" {
@@ -57,5 +59,8 @@ void echolo_shim_end() { nvshmem_finalize(); }
 void echolo_shim_delay(cudaStream_t stream, std::uint64_t seed, std::uint64_t limit_ns) {
   if (limit_ns > 0) wait_at_random<<<1, 1, 0, stream>>>(seed, limit_ns);
 }
+
+// What a launch costs when it does nothing.
+void echolo_shim_nothing(cudaStream_t stream) { nothing<<<1, 32, 0, stream>>>(); }
 
 }  // extern "C"
