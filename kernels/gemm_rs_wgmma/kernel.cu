@@ -351,6 +351,8 @@ __global__ void __launch_bounds__(kThreads, 1)
           asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");  // the tile before has left
           if (shape.n_pes > 1) barrier_arrive(shared_address(&taken[part]));
         }
+        // All blocks' copies share the link, so one is given the time of half a tile before it is waited for.
+        if (step == steps / 2 && leader && unsent != nullptr) signal();
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (leader && before >= 0) barrier_arrive(shared_address(&empty[before]));
         before = stage;
@@ -361,7 +363,6 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (int i = 0; i < kTileN / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
       if (leader) {
         barrier_arrive(shared_address(&empty[before]));
-        if (unsent != nullptr) signal();
       }
       if (mine) {
         for (int i = 1; i < shape.n_pes; ++i, came_phase ^= 1) {
@@ -386,8 +387,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         if (!mine) {
           unsent = s.peers_ready[tile.owner] +
                    ((plane0 + shape.pe) * int64_t{per_shard} + tile.index) * KNOB_GROUPS + part;
-          // A copy is given the time of the next tile, unless it is the last that a peer waits for.
-          if (t + static_cast<int>(gridDim.x) >= tiles - per_shard) signal();
+          if (t + static_cast<int>(gridDim.x) >= tiles) signal();
         }
       }
     }

@@ -2,7 +2,8 @@
 # The whole GPU test on one command: builds the judge, the PE program and the plan's candidates here, runs each
 # world of the plan, and prints the table last.
 #   tests/gpu/run.sh [PLAN...]      plans of tests/gpu/plans by name or by path; without any: correctness, times
-# Environment: PYTHON (one with PyTorch and nvidia.nvshmem), NVCC, OUT (folder for results), GPU_JOBS.
+# Environment: PYTHON (one with PyTorch and nvidia.nvshmem), NVCC, OUT (folder for results), GPU_JOBS,
+# ECHOLO_GPU_LIMIT_MS (that a PE may take to answer; 20000).
 # Exit codes: 0 all correct, or skipped with a reason; 1 a candidate is wrong; 3 the machine lacks something.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -37,7 +38,7 @@ end() {
 }
 trap end EXIT
 
-# --- Plans: KERNEL[:KNOB=VALUE,...] WORLD DTYPE PARAMS SETS REPEATS ROUNDS ---
+# --- Plans: KERNEL[:KNOB=VALUE,...] WORLD DTYPE PARAMS SETS REPEATS ROUNDS [faulty] ---
 [ $# -gt 0 ] || set -- correct times
 plans=()
 for plan in "$@"; do
@@ -62,11 +63,13 @@ flags=(-std=c++17 $gencode -rdc=true -O3 -lineinfo -Xcompiler -fPIC -I"$root/inc
 
 object_of() { echo "$work/build/$(echo "$1" | tr -c 'A-Za-z0-9_\n' '_').so"; }
 build_one() {
-  local kernel=${1%%:*} knobs="" object
+  local kernel=${1%%:*} knobs="" object source
   object=$(object_of "$1")
   case $1 in *:*) knobs=$(echo "${1#*:}" | sed 's/^/-DKNOB_/; s/,/ -DKNOB_/g') ;; esac
+  source=$kernel
+  [ -f "$source" ] || source="kernels/$kernel/kernel.cu"
   # shellcheck disable=SC2086
-  "$nvcc" "${flags[@]}" $knobs -dc "kernels/$kernel/kernel.cu" -o "$object.o" &&
+  "$nvcc" "${flags[@]}" $knobs -dc "$source" -o "$object.o" &&
     "$nvcc" $gencode -shared -Xcompiler -fPIC "$object.o" "$work/build/shim.o" -o "$object" \
       -L"$work/lib" -lnvshmem_host -lnvshmem_device -lcuda || echo "does not build: $1"
 }
@@ -83,10 +86,14 @@ status=0
 : >"$work/table"
 for world in $(awk '{print $2}' "$work/all.plan" | sort -un); do
   : >"$work/world.plan"
-  while read -r kernel w dtype params sets repeats rounds; do
+  while read -r kernel w dtype params sets repeats rounds expect; do
     [ "$w" = "$world" ] || continue
-    problem=$(sed -n 's/^problem = "\(.*\)"/\1/p' "kernels/${kernel%%:*}/kernel.toml")
-    echo "$kernel $(object_of "$kernel") $problem $dtype $params $sets $repeats $rounds" >>"$work/world.plan"
+    if [ -f "$kernel" ]; then  # a case of tests/corpus
+      problem=$(sed -n 's|^// echolo-test:.* problem=\([a-z_]*\).*|\1|p' "$kernel")
+    else
+      problem=$(sed -n 's/^problem = "\(.*\)"/\1/p' "kernels/${kernel%%:*}/kernel.toml")
+    fi
+    echo "$kernel $(object_of "$kernel") $problem $dtype $params $sets $repeats $rounds $expect" >>"$work/world.plan"
   done <"$work/all.plan"
   if [ "$world" -gt "$n_gpus" ] && [ -z "$mps" ]; then
     control=$(command -v nvidia-cuda-mps-control || ls /usr/local/nvidia/bin/nvidia-cuda-mps-control 2>/dev/null ||
