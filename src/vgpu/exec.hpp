@@ -187,6 +187,8 @@ struct Warp {  // the part that memory functions may use; core derives from it
   // Grows whenever a store changes local memory, which Memory::changes() does not count: a loop is a stable
   // spin only while this stands still too.
   std::uint64_t local_changes = 0;
+  // Grows whenever a load returns an older value: a turn of a loop that did so says nothing of the next one.
+  std::uint64_t older_reads = 0;
 };
 
 // The generic addresses of the windows of shared, local and parameter space (PTX ISA, "Generic Addressing").

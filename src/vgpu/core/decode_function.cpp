@@ -310,7 +310,10 @@ class FunctionDecoder {
       case Opcode::kMembar:
       case Opcode::kFence:
         if (instruction.proxy) return control(instruction, Control::kNop, {}, 0);
-        return control(instruction, Control::kFence, {}, 0, static_cast<std::uint64_t>(instruction.scope));
+        return control(
+            instruction, Control::kFence, {}, 0,
+            static_cast<std::uint64_t>(instruction.scope) |
+                (instruction.op == Opcode::kMembar || instruction.order == ptx::Order::kSc ? kFenceSc : 0));
       case Opcode::kSetmaxnreg: {
         // The number of registers has no effect here; that it is one the ISA allows (9.7.19.5) is checked.
         const bool constant = operands.size() == 1 && operands[0].kind == OperandKind::kImmediate;

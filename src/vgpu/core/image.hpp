@@ -14,6 +14,9 @@
 
 namespace echolo::vgpu {
 
+// Inst::aux[0] of a fence: its scope, and this bit where it is fence.sc (membar is).
+inline constexpr std::uint64_t kFenceSc = 256;
+
 // Inst::control of InstKind::kControl.
 enum class Control : std::uint32_t {
   kNop,  // griddepcontrol, setmaxnreg, pmevent, fence.proxy: nothing to do

@@ -32,6 +32,19 @@ Result<Policy> parse_policy(std::string_view name) {
   return usage_error("no scheduling policy '" + std::string(name) + "'", did_you_mean(name, names));
 }
 
+// How often, of 256 times, a strong load that may return an older value does.
+static std::uint32_t older_values_under(Policy policy) {
+  switch (policy) {
+    case Policy::kFair:
+    case Policy::kEagerDelivery:
+      return 0;
+    case Policy::kLazyDelivery:
+      return 192;
+    default:
+      return 64;
+  }
+}
+
 Machine::Machine() = default;
 Machine::~Machine() = default;
 
@@ -49,6 +62,7 @@ Result<std::unique_ptr<Machine>> Machine::create(const MachineConfig& config, De
   memory_config.n_pes = config.n_pes;
   memory_config.seed = config.seed;
   memory_config.peers_reachable = config.peers_reachable;
+  memory_config.older_values = older_values_under(config.policy);
   Result<std::unique_ptr<Memory>> memory = Memory::create(memory_config, state.findings);
   if (!memory.ok()) return memory.error();
   state.memory = std::move(*memory);

@@ -196,7 +196,7 @@ bool Machine::State::block_repeats(CoreWarp& warp, const SpinTrack& track) {
 bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, std::int32_t target) {
   Group& group = warp.groups[warp.current];
   SpinTrack& track = group.track;
-  const std::uint64_t effects = warp.effects + warp.local_changes;
+  const std::uint64_t effects = warp.effects + warp.local_changes + warp.older_reads;
   if (track.follower) {  // it has a loop of its own
     track = SpinTrack{};
     warp.trace = false;

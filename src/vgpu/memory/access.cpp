@@ -360,6 +360,7 @@ static void unwritten_in_arena(Memory::State& s, Warp& warp, const Inst& inst, c
 static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Inst& inst,
                          Memory::Access& access) {
   const bool stores = access.kind != AccessKind::kLoad;
+  access.fresh = false;
   CachedRange& cached =
       s.cache[static_cast<std::size_t>(warp.block->grid->pe)]
              [(reinterpret_cast<std::uintptr_t>(&inst) / sizeof(Inst)) % Memory::State::kCached];
@@ -385,6 +386,7 @@ static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Ins
       if (!resolve_lanes(memory, s, warp, inst, access, records)) return false;
       if (access.kind != AccessKind::kStore) unwritten_in_arena(s, warp, inst, access, records);
       if (stores) {
+        access.fresh = true;
         for_lanes(access.mask,
                   [&](int lane) { s.mark_written(*records[lane], address_of(access, lane), access.bytes); });
       }
@@ -407,6 +409,7 @@ static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Ins
     std::fill(records, records + kWarpSize, record);
     unwritten_in_arena(s, warp, inst, access, records);
   }
+  access.fresh = stores;
   if (stores && scattered) {
     for_lanes(access.mask,
               [&](int lane) { shadow::assign(marks, access.addresses[lane], access.bytes, true); });
@@ -462,6 +465,7 @@ static bool access_mixed(Memory& memory, Warp& warp, const Inst& inst, Memory::A
     if (!memory.access(warp, inst, part)) return false;
     for_lanes(group, [&](int lane) { resolved[lane] = address_of(part, lane); });
     local_only = local_only && part.thread_local_memory;
+    if (part.older != nullptr) access.older = part.older;
     left &= ~group;
   }
   for (int i = 0; i < kWarpSize; ++i) access.addresses[i] = resolved[i];

@@ -60,6 +60,19 @@ MemOutcome load(Warp& warp, const Inst& inst, std::uint32_t mask) {
       return MemOutcome::kDone;
     }
   }
+  if (access.older != nullptr) [[unlikely]] {
+    Register* out = warp.lanes.write<Register>(inst.operands[0]);
+    for_each_lane(mask, [&](int i) {
+      const bool older = (access.older->mask >> static_cast<unsigned>(i) & 1U) != 0;
+      Element value;
+      std::memcpy(&value,
+                  older ? reinterpret_cast<const void*>(&access.older->value[i])
+                        : host_pointer(lane_address(access, i)),
+                  sizeof value);
+      out[i] = widen<Element, Register>(value);
+    });
+    return MemOutcome::kDone;
+  }
   for (unsigned v = 0; v < code.vector; ++v) {
     Register* out = warp.lanes.write<Register>(inst.operands[v]);
     const std::uint64_t skip = v * sizeof(Element);

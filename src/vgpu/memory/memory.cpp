@@ -83,6 +83,8 @@ Result<std::unique_ptr<Memory>> Memory::create(const MemoryConfig& config, Findi
   s.races->set_table(&s.table);
   s.races->set_shadow(kArenaBase, kArenaBytes, s.cells.data());
   s.races->set_shadow(kHostBase, kHostBytes, s.host_cells.data());
+  s.races->set_marks(s.marks.data());
+  s.races->read_older(config.older_values, config.seed);
   s.order.state().races = s.races.get();
 
   Rng rng(config.seed);

@@ -66,6 +66,8 @@ struct MemoryConfig {
   std::uint64_t symmetric_bytes = 64ULL << 30U;
   bool peers_reachable =
       true;  // --fabric nvlink; false: nvshmem_ptr is null and a plain peer access is a fault
+  // Of 256 strong loads that may return an older value, so many do (vgpu/order/versions.cpp).
+  std::uint32_t older_values = 0;
 };
 
 class AsyncCopies;  // vgpu/memory/async.hpp
@@ -204,6 +206,11 @@ class Memory {
     kUniform,     // all active lanes at addresses[0]
     kContiguous,  // all 32 lanes active, lane i at addresses[0] + i * bytes
   };
+  // What some lanes of a load read instead of the newest value.
+  struct OlderValues {
+    std::uint32_t mask = 0;
+    std::uint64_t value[kWarpSize] = {};
+  };
   struct Access {
     AccessKind kind{};
     ptx::Space space{};  // as written; kGeneric is resolved per lane
@@ -212,9 +219,11 @@ class Memory {
     bool kernel_param = false;         // kParam: of the kernel; false: of a device function
     Pattern pattern{};                 // in: must be true of the addresses; out: true of the host addresses
     bool thread_local_memory = false;  // out: no other thread can see these bytes
-    std::uint16_t bytes = 4;           // per lane, vector included
-    std::uint16_t element_bytes = 4;   // of one element of the vector
-    std::uint16_t alignment = 4;       // required
+    bool fresh = false;                // out, of stores: some of the bytes may never have been written before
+    const OlderValues* older = nullptr;  // out, of loads of one element; null: all read the newest value
+    std::uint16_t bytes = 4;             // per lane, vector included
+    std::uint16_t element_bytes = 4;     // of one element of the vector
+    std::uint16_t alignment = 4;         // required
     std::uint32_t mask = 0;
     Block* shared_block = nullptr;  // whose shared memory; null: that of the warp's own block
     // [32]. In: lane addresses in the window of `space`; those of lanes outside `mask` repeat an active

@@ -486,10 +486,11 @@ void Order::warp_sync(Warp& warp, std::uint32_t lanes) {
   for_lanes(lanes, [&](int lane) { each[static_cast<std::size_t>(lane)] = joint; });
 }
 
-void Order::fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope) {
+void Order::fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope, bool sc) {
   if (warp.order == nullptr) return;
   WarpOrder& order = *warp.order;
   if (!order.pending.empty() && state_->races != nullptr) state_->races->acquire_pending(warp, lanes, scope);
+  if (sc && state_->races != nullptr) state_->races->note_sc_fence(warp, lanes);
   const std::uint32_t bound = ++order.clock;
   for (FenceMark& mark : order.fences) mark.mask &= ~lanes;
   std::erase_if(order.fences, [](const FenceMark& mark) { return mark.mask == 0; });

@@ -117,7 +117,7 @@ class Order {
   // bar.warp.sync of these lanes.
   void warp_sync(Warp& warp, std::uint32_t lanes);
   // fence.acq_rel or fence.sc of these lanes.
-  void fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope);
+  void fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope, bool sc = false);
 
   struct State;  // vgpu/order/order_state.hpp
   State& state() { return *state_; }

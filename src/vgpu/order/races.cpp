@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "vgpu/memory/shadow.hpp"
+
 namespace echolo::vgpu {
 namespace {
 
@@ -315,7 +317,7 @@ void Races::piece(LineCell& cell, const Toucher& by, std::uint32_t shape) {
     note_read(cell.read, now, by);
     return;
   }
-  if (by.strength == 0 && !records_.empty() && cell.write.who != Entry::kNobody)
+  if (by.strength == 0 && (!records_.empty() || !words_.empty()) && cell.write.who != Entry::kNobody)
     overwrite_flags(cell, now, by);
   if (cell.read.who != Entry::kNobody) {
     if (cell.read.who != Entry::kList) {
@@ -331,6 +333,7 @@ void Races::piece(LineCell& cell, const Toucher& by, std::uint32_t shape) {
 // A weak write over a flag: whoever reads that learns nothing.
 void Races::overwrite_flags(const LineCell& cell, const Entry& now, const Toucher& by) {
   if (cell.write.who != Entry::kList && !cell.write.strong()) return;
+  forget_versions(by.line + now.offset(), now.bytes(), false);
   for (std::uint64_t word = (by.line + now.offset()) / 8; word <= (by.line + now.end() - 1) / 8; ++word)
     records_.erase(word);
 }
@@ -357,7 +360,7 @@ void Races::pieces(const Toucher& given, std::uint64_t address, std::uint64_t by
   }
 }
 
-void Races::kernel(Warp& warp, const Inst& inst, const Memory::Access& access, const Block* shared) {
+void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const Block* shared) {
   using Pattern = Memory::Pattern;
   // What mbarriers order is their own affair (vgpu/memory/async.hpp); they are no data.
   if (inst.source != nullptr && access.kind != Memory::AccessKind::kStore &&
@@ -375,6 +378,8 @@ void Races::kernel(Warp& warp, const Inst& inst, const Memory::Access& access, c
   by.scope = access.scope;
   by.pe = warp.block->grid->pe;
   by.block = shared;
+  by.kernel_warp = &warp;
+  by.fresh = access.fresh;
   const bool strong = by.atomic || access.order != ptx::Order::kWeak;
   if (access.order == ptx::Order::kVolatile || access.order == ptx::Order::kMmio) by.scope = ptx::Scope::kSys;
   if (by.atomic && by.scope == ptx::Scope::kNone) by.scope = ptx::Scope::kGpu;
@@ -428,6 +433,11 @@ void Races::kernel(Warp& warp, const Inst& inst, const Memory::Access& access, c
       break;
   }
   if (!strong) return;
+  Memory::OlderValues* older = nullptr;
+  if (access.kind == Memory::AccessKind::kLoad && bytes == access.element_bytes) {
+    older = &older_;
+    older->mask = 0;
+  }
   for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t address = access.pattern == Pattern::kScattered ? at[lane]
@@ -435,8 +445,9 @@ void Races::kernel(Warp& warp, const Inst& inst, const Memory::Access& access, c
                                       ? at[0]
                                       : at[0] + static_cast<std::uint64_t>(lane) * bytes;
     for (unsigned done = 0; done < bytes; done += access.element_bytes)
-      synchronise(by, &warp, lane, address + done, access.element_bytes, shared);
+      synchronise(by, lane, address + done, access.element_bytes, shared, older);
   }
+  if (older != nullptr && older->mask != 0) access.older = older;
 }
 
 void Races::touch(std::uint64_t address, std::uint64_t n, bool write, bool atomic,
@@ -469,9 +480,11 @@ void Races::touch(std::uint64_t address, std::uint64_t n, bool write, bool atomi
     by.who = who.agent.value;
     by.clock = state_.agent(who.agent).clock;
   }
+  if (strong && write && stale_share_ != 0 && address - kArenaBase < kArenaBytes)
+    by.fresh = !shadow::all_set(marks_, address - kArenaBase, n);
   pieces(by, address, n, lane, 1, true, nullptr, 0);
   if (strong && n <= 16)
-    synchronise(by, nullptr, static_cast<int>(lane), address, static_cast<std::uint32_t>(n), nullptr);
+    synchronise(by, static_cast<int>(lane), address, static_cast<std::uint32_t>(n), nullptr, nullptr);
 }
 
 void Races::forget(std::uint64_t address, std::uint64_t n) {
@@ -480,6 +493,7 @@ void Races::forget(std::uint64_t address, std::uint64_t n) {
     if (address - one.base < one.bytes) shadow = &one;
   }
   if (shadow == nullptr) return;
+  forget_versions(address, n, false);
   const std::uint64_t end = address + n;
   for (std::uint64_t line = address / kLine * kLine; line < end; line += kLine) {
     if (shadow->used[(line - shadow->base) / kChunk] == 0) {

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "vgpu/memory/memory.hpp"
 #include "vgpu/order/entry.hpp"
 #include "vgpu/order/order_state.hpp"
@@ -33,11 +34,13 @@ struct Toucher {
   std::uint32_t place = 0;
   std::uint32_t strength = 0;  // the upper bits of Entry::shape
   bool write = false, atomic = false;
+  bool fresh = false;  // a write of bytes that were never written before
   ptx::Order order{};
   ptx::Scope scope{};
   int pe = -1;
   std::uint64_t line = 0;  // host address of the line being looked at
   const Block* block = nullptr;
+  Warp* kernel_warp = nullptr;  // of an access of a kernel's own instruction
 };
 
 // Why an edge that the program meant is none.
@@ -57,7 +60,7 @@ class Races {
 
   // An access of a kernel: lane addresses are host addresses. `shared`: in the block's shared memory, which
   // begins at `window`.
-  void kernel(Warp& warp, const Inst& inst, const Memory::Access& access, const Block* shared);
+  void kernel(Warp& warp, const Inst& inst, Memory::Access& access, const Block* shared);
   // [address, address + n) is read or written by somebody else.
   void touch(std::uint64_t address, std::uint64_t n, bool write, bool atomic, const Memory::Accessor& who);
   // Forgets what is known of a range: it was freed, or allocated anew.
@@ -66,6 +69,15 @@ class Races {
   void acquire_pending(Warp& warp, std::uint32_t lanes, ptx::Scope scope);
   // `cells`: zeros, shadow_bytes(bytes) of them, that cost nothing until they are touched.
   void set_shadow(std::uint64_t base, std::uint64_t bytes, std::uint8_t* cells);
+  // Strong loads return older values, where the model allows it, in `share` of 256 cases. Off by default.
+  void read_older(std::uint32_t share, std::uint64_t seed) {
+    stale_share_ = share;
+    rng_ = Rng(seed);
+  }
+  // `marks`: one bit a byte of the arena, was it ever written.
+  void set_marks(const std::uint8_t* marks) { marks_ = marks; }
+  // A fence.sc of these lanes, before Order::fence.
+  void note_sc_fence(const Warp& warp, std::uint32_t lanes);
   static std::uint64_t shadow_bytes(std::uint64_t bytes) {
     return bytes / kLine * sizeof(LineCell) + bytes / kChunk;
   }
@@ -99,6 +111,34 @@ class Races {
     std::shared_ptr<const Record> previous;
   };
   using Records = std::vector<Record>;
+  // ---- values that strong loads may still return (versions.cpp) ----
+  struct Event {
+    std::uint32_t who = 0, lane = 0, clock = 0;
+  };
+  struct Version {
+    std::uint64_t value = 0;
+    Event replaced_by;
+    std::uint64_t replaced_at = 0;
+    std::vector<Event> readers;
+    Records records;  // what a reader of this value is told
+  };
+  struct Word {
+    std::uint32_t bytes = 0;
+    std::deque<Version> older;   // oldest first
+    std::vector<Event> readers;  // of the newest value
+  };
+  struct Fence {
+    std::uint32_t who = 0, lanes = 0, clock = 0;
+    std::uint64_t time = 0;
+  };
+  bool event_known(const Event& event, const Toucher& by, int lane) const;
+  static void note_reader(std::vector<Event>& readers, const Toucher& by, int lane);
+  void keep_version(const Toucher& by, int lane, std::uint64_t address, std::uint32_t bytes,
+                    const Records* records);
+  // The older value that this load returns; null: the newest.
+  Version* older_version(const Toucher& by, int lane, std::uint64_t address, std::uint32_t bytes);
+  std::uint64_t fences_known(const Toucher& by, int lane) const;
+  void forget_versions(std::uint64_t address, std::uint64_t n, bool but_this);
   // What a read nearly acquired.
   struct Near {
     NearReason reason{};
@@ -138,11 +178,13 @@ class Races {
   void overwrite_flags(const LineCell& cell, const Entry& now, const Toucher& by);
 
   // ---- sync.cpp ----
-  void synchronise(const Toucher& by, Warp* warp, int lane, std::uint64_t address, std::uint32_t bytes,
-                   const Block* shared);
-  void observe(Records& records, const Toucher& by, Warp* warp, int lane, std::uint64_t address,
-               std::uint32_t bytes);
-  static const Record& told_by(const Record& record);
+  // `older`: where a load of a kernel puts the value if it is not the newest.
+  void synchronise(const Toucher& by, int lane, std::uint64_t address, std::uint32_t bytes,
+                   const Block* shared, Memory::OlderValues* older);
+  // `value`: what the read returns of [address, address + bytes).
+  void observe(const Records& records, const Toucher& by, int lane, std::uint64_t address,
+               std::uint32_t bytes, const std::uint64_t* value);
+  static const Record& told_by(const Record& record, const std::uint64_t* value);
   void remember_taken(const Record& record, const Toucher& by, int lane);
   void remember_near(NearReason reason, const Record& record, const Clock& clock, const Toucher& by,
                      int lane);
@@ -173,6 +215,14 @@ class Races {
   std::array<Known, 256> memo_{};
   std::unordered_map<std::uint64_t, Records> records_;  // by address / 8
   std::deque<Near> near_;
+  std::uint32_t stale_share_ = 0;
+  Rng rng_{1};
+  std::uint64_t time_ = 0;                         // strong accesses and fences so far
+  std::unordered_map<std::uint64_t, Word> words_;  // by address
+  std::deque<Fence> fences_;                       // fence.sc, oldest first
+  std::uint64_t forgotten_fence_ = 0;
+  const std::uint8_t* marks_ = nullptr;
+  Memory::OlderValues older_;
   std::unordered_map<std::uint64_t, std::size_t> reported_;
 };
 

@@ -27,14 +27,33 @@ constexpr std::size_t kMostNear = 4096;
 
 }  // namespace
 
-void Races::synchronise(const Toucher& by, Warp* warp, int lane, std::uint64_t address, std::uint32_t bytes,
-                        const Block* shared) {
+void Races::synchronise(const Toucher& by, int lane, std::uint64_t address, std::uint32_t bytes,
+                        const Block* shared, Memory::OlderValues* older) {
   const std::uint32_t home = shared == nullptr ? 0 : shared->order->number;
+  const bool versions = stale_share_ != 0 && shared == nullptr;
+  if (versions) {
+    ++time_;
+    if (!by.write) {
+      if (older == nullptr) {
+        if (const auto word = words_.find(address); word != words_.end())
+          note_reader(word->second.readers, by, lane);
+      } else if (Version* const version = older_version(by, lane, address, bytes); version != nullptr) {
+        older->mask |= 1U << static_cast<unsigned>(lane);
+        older->value[lane] = version->value;
+        ++by.kernel_warp->older_reads;
+        const Records told = version->records;
+        observe(told, by, lane, address, bytes, &version->value);
+        return;
+      }
+    }
+  }
   const auto found = records_.find(address / 8);
+  if (versions && by.write)
+    keep_version(by, lane, address, bytes, found == records_.end() ? nullptr : &found->second);
   if (found != records_.end()) {
     // Shared memory of a block that has ended may lie where this one's does.
     std::erase_if(found->second, [&](const Record& record) { return record.home != home; });
-    if (!by.write || by.atomic) observe(found->second, by, warp, lane, address, bytes);
+    if (!by.write || by.atomic) observe(found->second, by, lane, address, bytes, nullptr);
   }
   if (!by.write) return;
   const FenceMark* fence = nullptr;
@@ -47,7 +66,7 @@ void Races::synchronise(const Toucher& by, Warp* warp, int lane, std::uint64_t a
   if (found != records_.end()) {
     for (const Record& other : found->second) {
       if (other.address != address || other.bytes != bytes) continue;
-      auto told = std::make_shared<Record>(told_by(other));
+      auto told = std::make_shared<Record>(told_by(other, nullptr));
       told->previous.reset();
       previous = std::move(told);
     }
@@ -95,18 +114,18 @@ void Races::synchronise(const Toucher& by, Warp* warp, int lane, std::uint64_t a
   records.push_back(std::move(record));
 }
 
-const Races::Record& Races::told_by(const Record& record) {
+const Races::Record& Races::told_by(const Record& record, const std::uint64_t* value) {
   if (record.previous == nullptr || record.previous->who == record.who) return record;
-  return record.before == value_at(record.address, record.bytes) ? *record.previous : record;
+  const std::uint64_t now = value != nullptr ? *value : value_at(record.address, record.bytes);
+  return record.before == now ? *record.previous : record;
 }
 
-void Races::observe(Records& records, const Toucher& by, Warp* warp, int lane, std::uint64_t address,
-                    std::uint32_t bytes) {
-  static_cast<void>(warp);
+void Races::observe(const Records& records, const Toucher& by, int lane, std::uint64_t address,
+                    std::uint32_t bytes, const std::uint64_t* value) {
   const AgentId self =
       by.warp != nullptr ? AgentId{by.who * kWarpSize + static_cast<std::uint32_t>(lane)} : by.agent;
   for (const Record& newest : records) {
-    const Record& record = told_by(newest);
+    const Record& record = told_by(newest, value);
     if (record.address >= address + bytes || address >= record.address + record.bytes) continue;
     if (record.address != address || record.bytes != bytes) {
       remember_near(NearReason::kSize, record, record.clock, by, lane);
