@@ -1,7 +1,7 @@
 // GEMM + reduce-scatter in one persistent kernel, in bf16, on wgmma and TMA: rows of A @ B are summed over
-// PEs, and PE r keeps the r-th part of them. Tiles of other PEs' rows come first and leave by TMA straight
-// into their owner's inbox; a PE's own tiles come last, and what has arrived for them is loaded while they
-// are multiplied. README.md says why it is free of races.
+// PEs, and PE r keeps the r-th part of them. Tiles of other PEs' rows come first, and a spare warp stores
+// them into their owner's inbox; a PE's own tiles come last, and what has arrived for them is loaded while
+// they are multiplied. README.md says why it is free of races.
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -41,8 +41,9 @@ struct State {
       ready;  // symmetric [2][n_pes][tiles][KNOB_GROUPS]: last odd or even call whose part of a tile is there
   uint64_t* calls;  // device [blocks]: calls that this block has completed
   int blocks;
-  uint64_t* peers_ready[kMaxPes];  // `ready` of every PE, as this one addresses it
-  CUtensorMap inboxes[kMaxPes];    // likewise
+  bf16* peers_inbox[kMaxPes];  // of every PE, as this one addresses it
+  uint64_t* peers_ready[kMaxPes];
+  CUtensorMap inbox_map;
 };
 
 // --- Shared memory, barriers, copies ---
@@ -236,6 +237,24 @@ static __device__ __forceinline__ void stage_tile(const float (&d)[kTileN / 2], 
   }
 }
 
+// Copies a 64 x kTileN tile from shared memory to a row-major matrix, of which `rows` x `columns` are left.
+// Plain stores: through TMA, a burst to the peers would hold up the loads behind it.
+static __device__ __forceinline__ void send_staged(bf16* to, uint32_t from, int lane, int pitch, int rows,
+                                                   int columns) {
+  constexpr int kPerRow = kTileN / 8;
+#pragma unroll 4
+  for (int i = lane; i < 64 * kPerRow; i += 32) {
+    const int row = i / kPerRow, column = i % kPerRow * 8;
+    if (row >= rows || column >= columns) continue;
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from + column / kBoxN * kStagedRows + swizzled(row * kRowB + column % kBoxN * 2))
+                 : "memory");
+    *reinterpret_cast<uint4*>(to + int64_t{row} * pitch + column) = v;
+  }
+}
+
 // --- Tiles ---
 
 struct Shape {
@@ -261,7 +280,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                   const __grid_constant__ CUtensorMap c_map, const __grid_constant__ State s,
                   const Shape shape) {
   extern __shared__ char raw[];
-  __shared__ uint64_t full[KNOB_STAGES], empty[KNOB_STAGES], came[KNOB_GROUPS], taken[KNOB_GROUPS];
+  __shared__ uint64_t full[KNOB_STAGES], empty[KNOB_STAGES], came[KNOB_GROUPS], taken[KNOB_GROUPS],
+      gone[KNOB_GROUPS];
   char* shared = raw + (1024 - shared_address(raw) % 1024) % 1024;
   const uint32_t stages = shared_address(shared), staged = stages + KNOB_STAGES * kStageBytes;
   const int group = threadIdx.x / 128, steps = (shape.k + kTileK - 1) / kTileK;
@@ -276,6 +296,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int i = 0; i < KNOB_GROUPS; ++i) {
       barrier_init(shared_address(&came[i]), 1);
       barrier_init(shared_address(&taken[i]), 1);
+      barrier_init(shared_address(&gone[i]), 1);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -300,15 +321,30 @@ __global__ void __launch_bounds__(kThreads, 1)
           if (++stage == KNOB_STAGES) stage = 0, phase ^= 1;
         }
       }
-    } else if (threadIdx.x % 32 == 0 && threadIdx.x / 32 <= KNOB_GROUPS) {
-      // What the peers computed of my tiles, for the warpgroup `part`.
-      const int part = threadIdx.x / 32 - 1;
+    } else if (threadIdx.x >= 32 && threadIdx.x / 32 <= KNOB_GROUPS) {
+      // One warp for the warpgroup `part`: sends what it computed of the peers' tiles, then fetches what they
+      // computed of mine.
+      const int part = threadIdx.x / 32 - 1, lane = threadIdx.x % 32;
       const uint32_t own = staged + part * kStagedBytes, barrier = shared_address(&came[part]);
       uint32_t phase = 0;
       for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
         const Tile tile = tile_at(shape, t);
-        if (tile.owner != shape.pe) continue;
-        for (int d = 1; d < shape.n_pes; ++d, phase ^= 1) {
+        const int row0 = tile.m * kTileM + part * 64;
+        if (tile.owner != shape.pe) {
+          asm volatile("bar.sync %0, 160;" ::"r"(4 + part) : "memory");  // the warpgroup has staged it
+          bf16* to = s.peers_inbox[tile.owner] + (int64_t{plane0 + shape.pe} * shape.shard + row0) * shape.n +
+                     tile.n * kTileN;
+          send_staged(to, own, lane, shape.n, shape.shard - row0, shape.n - tile.n * kTileN);
+          __syncwarp();
+          if (lane == 0) {
+            barrier_arrive(shared_address(&gone[part]));
+            uint64_t* flag = s.peers_ready[tile.owner] +
+                             ((plane0 + shape.pe) * int64_t{per_shard} + tile.index) * KNOB_GROUPS + part;
+            asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(call) : "memory");
+          }
+          continue;
+        }
+        for (int d = 1; d < shape.n_pes && lane == 0; ++d, phase ^= 1) {
           const int source = (shape.pe + shape.n_pes - d) % shape.n_pes;
           const uint64_t* flag =
               s.ready + ((plane0 + source) * int64_t{per_shard} + tile.index) * KNOB_GROUPS + part;
@@ -320,8 +356,8 @@ __global__ void __launch_bounds__(kThreads, 1)
           asm volatile("fence.proxy.async;" ::: "memory");
           barrier_expect(barrier, kStagedBytes);
           for (int box = 0; box < kBoxes; ++box) {
-            load_box(own + box * kStagedRows, &s.inboxes[shape.pe], tile.n * kTileN + box * kBoxN,
-                     tile.m * kTileM + part * 64, plane0 + source, barrier);
+            load_box(own + box * kStagedRows, &s.inbox_map, tile.n * kTileN + box * kBoxN, row0,
+                     plane0 + source, barrier);
           }
         }
       }
@@ -331,13 +367,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const bool leader = threadIdx.x % 128 == 0;
     const uint32_t own = staged + part * kStagedBytes;
     int stage = 0;
-    uint32_t phase = 0, came_phase = 0;
-    uint64_t* unsent = nullptr;  // flag of the tile whose copy to its owner is on its way
-    const auto signal = [&] {
-      asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-      asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(unsent), "l"(call) : "memory");
-      unsent = nullptr;
-    };
+    uint32_t phase = 0, came_phase = 0, gone_phase = 0;
+    bool sending = false;  // the tile before is one for a peer
     for (int t = blockIdx.x; t < tiles; t += gridDim.x) {
       const Tile tile = tile_at(shape, t);
       const bool mine = tile.owner == shape.pe;
@@ -351,8 +382,6 @@ __global__ void __launch_bounds__(kThreads, 1)
           asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");  // the tile before has left
           if (shape.n_pes > 1) barrier_arrive(shared_address(&taken[part]));
         }
-        // All blocks' copies share the link, so one is given the time of half a tile before it is waited for.
-        if (step == steps / 2 && leader && unsent != nullptr) signal();
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (leader && before >= 0) barrier_arrive(shared_address(&empty[before]));
         before = stage;
@@ -361,9 +390,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
       for (int i = 0; i < kTileN / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
-      if (leader) {
-        barrier_arrive(shared_address(&empty[before]));
-      }
+      if (leader) barrier_arrive(shared_address(&empty[before]));
       if (mine) {
         for (int i = 1; i < shape.n_pes; ++i, came_phase ^= 1) {
           barrier_wait(shared_address(&came[part]), came_phase);
@@ -374,21 +401,25 @@ __global__ void __launch_bounds__(kThreads, 1)
           }
         }
       }
+      if (sending && !mine) {
+        barrier_wait(shared_address(&gone[part]), gone_phase);
+        gone_phase ^= 1;
+      }
+      sending = !mine;
       asm volatile("bar.sync %0, 128;" ::"r"(2 + part) : "memory");  // `own` is free for all
       stage_tile(d, own, warp, lane);
+      if (!mine) {
+        asm volatile("bar.arrive %0, 160;" ::"r"(4 + part) : "memory");
+        continue;
+      }
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // TMA reads what this thread wrote
       asm volatile("bar.sync %0, 128;" ::"r"(2 + part) : "memory");
       if (leader) {
         for (int box = 0; box < kBoxes; ++box) {
-          store_box(mine ? &c_map : &s.inboxes[tile.owner], tile.n * kTileN + box * kBoxN,
-                    tile.m * kTileM + part * 64, mine ? 0 : plane0 + shape.pe, own + box * kStagedRows);
+          store_box(&c_map, tile.n * kTileN + box * kBoxN, tile.m * kTileM + part * 64, 0,
+                    own + box * kStagedRows);
         }
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        if (!mine) {
-          unsent = s.peers_ready[tile.owner] +
-                   ((plane0 + shape.pe) * int64_t{per_shard} + tile.index) * KNOB_GROUPS + part;
-          if (t + static_cast<int>(gridDim.x) >= tiles) signal();
-        }
       }
     }
     if (leader) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
@@ -441,8 +472,9 @@ extern "C" State* candidate_create(const echolo::Launch& launch) {
   cudaMemset(s->calls, 0, s->blocks * sizeof(uint64_t));
   for (int q = 0; q < launch.n_pes; ++q) {
     s->peers_ready[q] = static_cast<uint64_t*>(nvshmem_ptr(s->ready, q));
-    s->inboxes[q] = make_map(nvshmem_ptr(s->inbox, q), n, shard, 2 * launch.n_pes, kBoxN, 64);
+    s->peers_inbox[q] = static_cast<bf16*>(nvshmem_ptr(s->inbox, q));
   }
+  s->inbox_map = make_map(s->inbox, n, shard, 2 * launch.n_pes, kBoxN, 64);
   cudaDeviceSynchronize();
   nvshmem_barrier_all();  // nobody signals before every PE has cleared its flags
   return s;
