@@ -47,7 +47,7 @@ enum class Op : std::uint16_t {
   kLaunch,         // u32 module, str kernel, 6 x u32 grid and block, u64 shared, u64 stream, u8 cooperative,
                    // 3 x u32 cluster (zeros: none asked for), blob parameters
   // ---- memory ----
-  kAllocate,     // u8 AllocationClass, u64 bytes -> u64 address
+  kAllocate,     // u8 AllocationClass, u64 bytes, u64 pool (kAsync: 1 is the default one) -> u64 address
   kFree,         // u8 AllocationClass, u64 address
   kFreeAsync,    // u64 address, u64 stream
   kMemoryInfo,   // -> u64 free, u64 total
@@ -55,6 +55,10 @@ enum class Op : std::uint16_t {
   kCopy,         // CopyRequest fields (see pe/copies.cpp) -> blob: what to store at a pageable destination
   kFill,         // u64 address, u32 value, u8 bytes of an element, u64 pitch, u64 elements a row, u64 rows,
                  // u64 stream, u8 wait
+  kPool,         // u8 PoolCall, u64 pool, u64 attribute, u64 value -> u64 (see node/calls_pool.cpp)
+  kVirtual,      // u8 VirtualCall, u64 address, u64 size, u64 third -> u64 (see node/calls_virtual.cpp)
+  kIpcMemory,    // u8 IpcCall, u64 address, u64 serial -> kGet: u64 base, u64 serial; kOpen: u64 address
+  kIpcEvent,     // u8 IpcCall, u64 PE, u64 event -> kOpen: u64 event
   // ---- streams and events ----
   kStreamCreate,     // u32 flags, i32 priority -> u64
   kStreamDestroy,    // u64
@@ -93,9 +97,9 @@ enum class Op : std::uint16_t {
   kGraphDestroyNode,  // u64
   kGraphNodes,        // u64 graph, u8 roots only -> u32 n, n x u64
   kGraphEdges,        // u64 graph -> u32 n, n x (u64 from, u64 to)
-  kGraphNodeInfo,     // u64 node -> u64 graph, u8 type, u64 object, u16 Op, blob request, u32 n, n x u64 nodes
-                      // before it, u32 n, n x u64 nodes after it
-  kGraphDepend,       // u64 graph, u8 remove, u32 n, n x (u64 from, u64 to)
+  kGraphNodeInfo,  // u64 node -> u64 graph, u8 type, u64 object, u16 Op, blob request, u32 n, n x u64 nodes
+                   // before it, u32 n, n x u64 nodes after it
+  kGraphDepend,    // u64 graph, u8 remove, u32 n, n x (u64 from, u64 to)
   kGraphFindInClone,  // u64 node, u64 clone -> u64
   kGraphUpdate,       // u64 executable graph, u64 graph -> u8 cudaGraphExecUpdateResult, u64 node
   kGraphEnable,       // u64 executable graph, u64 node, u8 (0 off, 1 on, 2 ask) -> u8
@@ -109,6 +113,20 @@ enum class Op : std::uint16_t {
 };
 
 enum class AllocationClass : std::uint8_t { kPageable, kDevice, kPinned, kManaged, kAsync };
+enum class PoolCall : std::uint8_t { kCreate, kDestroy, kGet, kSet, kTrim };
+enum class VirtualCall : std::uint8_t {
+  kReserve,    // size, alignment
+  kUnreserve,  // address, size
+  kCreate,     // size -> handle
+  kRelease,    // handle as address
+  kMap,        // address, size, handle
+  kUnmap,      // address, size
+  kAccess,     // address, size, 1: read and write, 0: none
+  kAccessOf,   // address -> as above
+  kHandleOf,   // address -> handle, retained
+  kSizeOf      // handle as address -> size
+};
+enum class IpcCall : std::uint8_t { kGet, kOpen, kClose };
 enum class ServiceKind : std::uint8_t { kFunction, kCallback, kReadHost, kWriteHost };
 enum class CommandKind : std::uint8_t { kCreate, kRun, kCapture, kReplay, kDestroy, kExit };
 

@@ -154,6 +154,14 @@ Answer Node::handle(int pe, HostThread& thread) {
       return copy(pe, thread, in);
     case wire::Op::kFill:
       return fill(pe, thread, in);
+    case wire::Op::kPool:
+      return pool_call(pe, thread, in);
+    case wire::Op::kVirtual:
+      return virtual_call(pe, thread, in);
+    case wire::Op::kIpcMemory:
+      return ipc_memory(pe, thread, in);
+    case wire::Op::kIpcEvent:
+      return ipc_event(pe, in);
     case wire::Op::kStreamCreate:
     case wire::Op::kStreamDestroy:
     case wire::Op::kStreamSync:

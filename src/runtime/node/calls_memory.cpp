@@ -52,12 +52,16 @@ struct CopyPlan {
 
 Answer Node::allocate(int pe, HostThread& thread, wire::Reader in) {
   const AllocationClass kind = in.choice(AllocationClass::kAsync);
-  const std::uint64_t bytes = in.u64();
+  const std::uint64_t bytes = in.u64(), pool = in.u64();
   if (!in.done() || kind == AllocationClass::kPageable) return Answer::malformed();
   // A capture takes cudaMallocAsync as a node of the graph; that is not offered, so it breaks the capture
   // like the rest.
   if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
   if (bytes > vgpu::kPeSpan) return Answer::fail(2);
+  PeState& state = *pes_[static_cast<std::size_t>(pe)];
+  if (kind == AllocationClass::kAsync) {
+    if (const int error = pool_takes(state, pool, bytes); error != kOk) return Answer::fail(error);
+  }
   std::string where = sites_.token(pe, thread.pending.header.frames);
   if (!where.empty()) where += ":" + std::to_string(kTokenLine);
   const Result<std::uint64_t> address =
@@ -65,6 +69,7 @@ Answer Node::allocate(int pe, HostThread& thread, wire::Reader in) {
   if (!address.ok())
     return Answer::fail(
         refuse(pe, thread, usage_error("cudaErrorMemoryAllocation: " + address.error().message)));
+  if (kind == AllocationClass::kAsync) state.pooled[*address] = {pool, bytes};
   wire::Writer out;
   out.u64(*address);
   return Answer::of(out);
@@ -79,7 +84,8 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
   if (pending.stage == 0) {
     if (const int error = engine_.allow_unsafe(pe, thread.index); error != kOk) return Answer::fail(error);
     const vgpu::Allocation* found = machine_->memory().find(address);
-    if (found == nullptr || found->base != address || found->pe != pe || !may_free(kind, found->kind)) {
+    if (found == nullptr || found->base != address || found->pe != pe || !may_free(kind, found->kind) ||
+        machine_->memory().is_reserved(address)) {
       return Answer::fail(1);
     }
     pending.wait = engine_.last_of_device(pe);
@@ -91,6 +97,7 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
   if (found == nullptr || found->base != address) return Answer::fail(1);
   fabric_->released(found->base, found->size, machine_->memory().order().host(pe),
                     host_site(pe, thread, "free"));
+  pool_gets_back(*pes_[static_cast<std::size_t>(pe)], address);
   return machine_->memory().release(address).ok() ? Answer::ok() : Answer::fail(1);
 }
 
@@ -100,7 +107,7 @@ Answer Node::release_async(int pe, HostThread& thread, wire::Reader in) {
   if (!in.done()) return Answer::malformed();
   const vgpu::Allocation* found = machine_->memory().find(address);
   if (found == nullptr || found->base != address || found->pe != pe ||
-      !may_free(AllocationClass::kDevice, found->kind)) {
+      !may_free(AllocationClass::kDevice, found->kind) || machine_->memory().is_reserved(address)) {
     return Answer::fail(1);
   }
   if (engine_.is_capturing(pe, thread.index, stream)) {
@@ -114,6 +121,7 @@ Answer Node::release_async(int pe, HostThread& thread, wire::Reader in) {
       site.role = "free";
       fabric_->released(now->base, now->size, self.agent, site);
     }
+    pool_gets_back(*pes_[static_cast<std::size_t>(self.pe)], address);
     const Status released = machine_->memory().release(address);
     if (!released.ok()) stop("crashed", "cudaFreeAsync: " + released.error().message);
     return released.ok() ? Step::kDone : Step::kFault;
@@ -137,7 +145,8 @@ Answer Node::pointer_info(int pe, wire::Reader in) {
   if (!in.done()) return Answer::malformed();
   const vgpu::Allocation* found = machine_->memory().find(address);
   AllocationClass kind = AllocationClass::kPageable;
-  if (found != nullptr && (found->pe == pe || machine_->memory().is_symmetric(address))) {
+  if (found != nullptr &&
+      (found->pe == pe || ((found->opened_by >> pe) & 1U) != 0 || machine_->memory().is_symmetric(address))) {
     kind = found->kind == vgpu::AllocationKind::kPinned    ? AllocationClass::kPinned
            : found->kind == vgpu::AllocationKind::kManaged ? AllocationClass::kManaged
                                                            : AllocationClass::kDevice;

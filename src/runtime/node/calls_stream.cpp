@@ -88,7 +88,7 @@ Answer Node::event_call(int pe, HostThread& thread, wire::Reader in) {
   if (pending.op() == wire::Op::kEventCreate) {
     const std::uint32_t flags = in.u32();
     if (!in.done()) return Answer::malformed();
-    out.u64(engine_.create_event(pe, (flags & 2U) == 0));  // cudaEventDisableTiming
+    out.u64(engine_.create_event(pe, (flags & 2U) == 0, (flags & 4U) != 0));  // cudaEventDisableTiming
     return Answer::of(out);
   }
   const std::uint64_t event = in.u64();

@@ -179,25 +179,50 @@ bool Engine::done(const std::vector<OpId>& ids) const {
 // ---- events
 // ------------------------------------------------------------------------------------------------------
 
-std::uint64_t Engine::create_event(int pe, bool timing) {
+std::uint64_t Engine::create_event(int pe, bool timing, bool shareable) {
   const std::uint64_t handle = next_handle_ += 16;
   Event& event = pes_[static_cast<std::size_t>(pe)]->events[handle];
   event.timing = timing;
+  event.shareable = shareable;
   event.time = std::make_shared<std::uint64_t>(0);
   return handle;
 }
 
+int Engine::shareable_event(int pe, std::uint64_t event) {
+  const auto& events = pes_[static_cast<std::size_t>(pe)]->events;
+  const auto it = events.find(event);
+  return it == events.end() ? kBadHandle : it->second.shareable ? kOk : kBadValue;
+}
+
+int Engine::open_event(int pe, int owner, std::uint64_t event, std::uint64_t* handle) {
+  if (shareable_event(owner, event) != kOk) return kBadHandle;
+  *handle = next_handle_ += 16;
+  pes_[static_cast<std::size_t>(pe)]->opened_events[*handle] = {owner, event};
+  return kOk;
+}
+
+Engine::Event* Engine::find_event(Pe& pe, std::uint64_t handle) {
+  const auto own = pe.events.find(handle);
+  if (own != pe.events.end()) return &own->second;
+  const auto opened = pe.opened_events.find(handle);
+  if (opened == pe.opened_events.end()) return nullptr;
+  Pe& owner = *pes_[static_cast<std::size_t>(opened->second.first)];
+  const auto there = owner.events.find(opened->second.second);
+  return there == owner.events.end() ? nullptr : &there->second;
+}
+
 int Engine::destroy_event(int pe, std::uint64_t event) {
+  if (pes_[static_cast<std::size_t>(pe)]->opened_events.erase(event) == 1) return kOk;
   return pes_[static_cast<std::size_t>(pe)]->events.erase(event) == 1 ? kOk : kBadHandle;
 }
 
 int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle stream_handle, const Op& like,
                          bool external) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
-  const auto it = p.events.find(handle);
+  Event* const found = find_event(p, handle);
   Stream* stream = find_stream(pe, thread, stream_handle);
-  if (it == p.events.end() || stream == nullptr) return kBadHandle;
-  Event& event = it->second;
+  if (found == nullptr || stream == nullptr) return kBadHandle;
+  Event& event = *found;
   if (stream->capture != nullptr) {
     if (stream->capture->invalid) return kCaptureInvalidated;
     if (external) {
@@ -228,10 +253,10 @@ int Engine::record_event(int pe, int thread, std::uint64_t handle, StreamHandle 
 int Engine::wait_event(int pe, int thread, StreamHandle stream_handle, std::uint64_t handle, const Op& like,
                        bool external) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
-  const auto it = p.events.find(handle);
+  Event* const found = find_event(p, handle);
   Stream* stream = find_stream(pe, thread, stream_handle);
-  if (it == p.events.end() || stream == nullptr) return kBadHandle;
-  Event& event = it->second;
+  if (found == nullptr || stream == nullptr) return kBadHandle;
+  Event& event = *found;
   if (external && stream->capture != nullptr) {
     if (stream->capture->invalid) return kCaptureInvalidated;
     capture_op(*stream, like, NodeType::kWaitEvent, handle);
@@ -278,22 +303,22 @@ int Engine::wait_event(int pe, int thread, StreamHandle stream_handle, std::uint
 
 int Engine::event_operation(int pe, std::uint64_t handle, OpId* id) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
-  const auto it = p.events.find(handle);
-  if (it == p.events.end()) return kBadHandle;
-  if (it->second.capture != 0) return kCapturedEvent;
-  *id = it->second.last;
+  const Event* const event = find_event(p, handle);
+  if (event == nullptr) return kBadHandle;
+  if (event->capture != 0) return kCapturedEvent;
+  *id = event->last;
   return kOk;
 }
 
 int Engine::elapsed(int pe, std::uint64_t start, std::uint64_t end, std::uint64_t* ns) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
-  const auto a = p.events.find(start), b = p.events.find(end);
-  if (a == p.events.end() || b == p.events.end()) return kBadHandle;
-  for (const Event* event : {&a->second, &b->second}) {
+  const Event *const a = find_event(p, start), *const b = find_event(p, end);
+  if (a == nullptr || b == nullptr) return kBadHandle;
+  for (const Event* event : {a, b}) {
     if (!event->timing || !event->recorded) return kBadHandle;
     if (!done(event->last)) return kNotReadyYet;
   }
-  *ns = *b->second.time - *a->second.time;
+  *ns = *b->time - *a->time;
   return kOk;
 }
 

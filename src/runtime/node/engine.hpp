@@ -118,7 +118,10 @@ class Engine {
   bool done(const std::vector<OpId>& ids) const;
 
   // ---- events ----
-  std::uint64_t create_event(int pe, bool timing);
+  std::uint64_t create_event(int pe, bool timing, bool shareable = false);
+  // kOk where the event may be opened by other PEs; then its handle for one of them.
+  int shareable_event(int pe, std::uint64_t event);
+  int open_event(int pe, int owner, std::uint64_t event, std::uint64_t* handle);
   int destroy_event(int pe, std::uint64_t event);
   // `external`: a stream under capture gets a node that records or waits when the graph runs.
   int record_event(int pe, int thread, std::uint64_t event, StreamHandle stream, const Op& like,
@@ -196,6 +199,7 @@ class Engine {
   struct Pe;
 
   Stream* find_stream(int pe, int thread, StreamHandle stream);
+  Event* find_event(Pe& pe, std::uint64_t handle);
   OpId append(Op op, const std::vector<OpId>& after);
   std::vector<OpId> order(Pe& pe, Stream& stream) const;  // what a new operation of the stream comes after
   void finish(OpId id);
@@ -208,6 +212,7 @@ class Engine {
   void capture_op(Stream& stream, Op op, NodeType type, std::uint64_t event);
   std::shared_ptr<Graph> find_graph(Pe& pe, std::uint64_t handle);
   std::shared_ptr<Graph> graph_of_node(Pe& pe, std::uint64_t node, int* index);
+  bool too_large(const Graph& graph, int depth, std::size_t* n) const;
   std::shared_ptr<Graph> copy_of(const Graph& graph);
   int fill_node(Pe& pe, Graph& graph, int index, NodeContent& content);
   // Appends what `graph` does behind the nodes `before` of `out`; false: it has a cycle.

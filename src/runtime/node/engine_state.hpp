@@ -42,7 +42,7 @@ struct Engine::Stream {
 };
 
 struct Engine::Event {
-  bool timing = true;
+  bool timing = true, shareable = false;
   bool recorded = false;
   OpId last = 0;                        // the operation that records it
   std::shared_ptr<std::uint64_t> time;  // virtual ns, valid once `last` is done
@@ -59,6 +59,7 @@ struct Engine::Exec {
 struct Engine::Pe {
   std::map<StreamHandle, Stream> streams;
   std::map<std::uint64_t, Event> events;
+  std::map<std::uint64_t, std::pair<int, std::uint64_t>> opened_events;  // handle -> PE and its event
   std::map<std::uint64_t, std::shared_ptr<Graph>> graphs;
   std::map<std::uint64_t, Exec> execs;
   std::vector<std::unique_ptr<Capture>> captures;

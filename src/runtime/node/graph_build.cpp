@@ -9,6 +9,9 @@ namespace {
 
 // cudaGraphExecUpdateResult
 constexpr int kUpdateTopologyChanged = 2, kUpdateTypeChanged = 3;
+// Copies of graphs in graphs could grow without end.
+constexpr std::size_t kMostNodes = 1U << 18U;
+constexpr int kDeepest = 32, kTooLarge = 2;
 
 }  // namespace
 
@@ -75,6 +78,14 @@ std::uint64_t Engine::create_graph(int pe) {
   return handle;
 }
 
+bool Engine::too_large(const Graph& graph, int depth, std::size_t* n) const {
+  *n += graph.nodes.size();
+  if (depth > kDeepest || *n > kMostNodes) return true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Graph::Node& node) {
+    return node.child != nullptr && too_large(*node.child, depth + 1, n);
+  });
+}
+
 std::shared_ptr<Engine::Graph> Engine::copy_of(const Graph& graph) {
   auto copy = std::make_shared<Graph>();
   copy->handle = next_handle_ += 16;
@@ -93,6 +104,8 @@ int Engine::clone_graph(int pe, std::uint64_t handle, std::uint64_t* clone) {
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const std::shared_ptr<Graph> graph = find_graph(p, handle);
   if (graph == nullptr) return kBadValue;
+  std::size_t n = 0;
+  if (too_large(*graph, 0, &n)) return kTooLarge;
   std::shared_ptr<Graph> copy = copy_of(*graph);
   *clone = copy->handle;
   p.graphs[*clone] = std::move(copy);
@@ -105,12 +118,14 @@ int Engine::fill_node(Pe& pe, Graph& graph, int index, NodeContent& content) {
     case NodeType::kChild: {
       const std::shared_ptr<Graph> child = find_graph(pe, content.object);
       if (child == nullptr || child.get() == &graph) return kBadValue;
+      std::size_t n = 0;
+      if (too_large(*child, 1, &n)) return kTooLarge;
       node.child = copy_of(*child);
       break;
     }
     case NodeType::kWaitEvent:
     case NodeType::kRecordEvent:
-      if (!pe.events.contains(content.object)) return kBadHandle;
+      if (find_event(pe, content.object) == nullptr) return kBadHandle;
       node.event = content.object;
       break;
     default:
@@ -125,6 +140,7 @@ int Engine::add_node(int pe, std::uint64_t handle, const NodeIds& before, NodeCo
   Pe& p = *pes_[static_cast<std::size_t>(pe)];
   const std::shared_ptr<Graph> graph = find_graph(p, handle);
   if (graph == nullptr) return kBadValue;
+  if (graph->nodes.size() >= kMostNodes) return kTooLarge;
   std::vector<int> after;
   for (const std::uint64_t id : before) {
     const auto it = graph->index.find(id);

@@ -169,7 +169,7 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
   }
   if (const int error = check_legacy(p, *stream); error != kOk) return error;
   for (const Graph::Node& node : it->second.graph->nodes) {
-    if (node.event != 0 && !p.events.contains(node.event)) return kBadValue;
+    if (node.event != 0 && find_event(p, node.event) == nullptr) return kBadValue;
   }
   std::vector<OpId> after = order(p, *stream);
   if (it->second.last != 0) after.push_back(it->second.last);
@@ -205,9 +205,9 @@ int Engine::launch_graph(int pe, int thread, std::uint64_t handle, StreamHandle 
     op.call = like.call;
     if (order_of_events_ != nullptr) op.agent = agents[i];
     if (!node.enabled) op.attempt = nullptr;
-    if (node.event != 0) at_event(p.events[node.event], node.type, node.enabled, op, before);
+    if (node.event != 0) at_event(*find_event(p, node.event), node.type, node.enabled, op, before);
     placed.push_back(append(std::move(op), before));
-    if (node.type == NodeType::kRecordEvent && node.enabled) p.events[node.event].last = placed.back();
+    if (node.type == NodeType::kRecordEvent && node.enabled) find_event(p, node.event)->last = placed.back();
     ends.push_back(placed.back());
   }
   Op end = like;

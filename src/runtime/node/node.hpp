@@ -65,6 +65,23 @@ class Node {
     std::map<std::uint32_t, Module> modules;
     std::uint32_t next_module = 1;
     bool shmem_ready = false, shmem_ended = false;
+    // Memory pools; 1 is the device's default one.
+    struct Pool {
+      std::uint64_t limit = 0, threshold = 0;  // 0: no limit
+      std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+      std::uint64_t reuse[3] = {1, 1, 1};
+      bool destroyed = false;
+    };
+    std::map<std::uint64_t, Pool> pools{{1, Pool{}}};
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> pooled;  // address -> pool, bytes
+    // Memory without an address (cuMemCreate).
+    struct Physical {
+      std::uint64_t size = 0, mapped_at = 0;
+      int references = 1;
+      vgpu::Memory::Packet contents;  // of a former mapping
+    };
+    std::map<std::uint64_t, Physical> physical;
+    std::uint64_t next_handle = 1;
     // Work for the service thread, in order; `served` counts what it has finished.
     struct Service {
       wire::ServiceKind kind{};
@@ -128,6 +145,15 @@ class Node {
   Answer pointer_info(int pe, wire::Reader in);
   Answer copy(int pe, HostThread& thread, wire::Reader in);
   Answer fill(int pe, HostThread& thread, wire::Reader in);
+  Answer pool_call(int pe, HostThread& thread, wire::Reader in);
+  // An allocation has come from, or gone back to, a pool.
+  int pool_takes(PeState& state, std::uint64_t pool, std::uint64_t bytes);
+  void pool_gets_back(PeState& state, std::uint64_t address);
+  Answer virtual_call(int pe, HostThread& thread, wire::Reader in);
+  int map_physical(int pe, std::uint64_t address, std::uint64_t size, std::uint64_t handle);
+  int unmap_physical(int pe, HostThread& thread, std::uint64_t address, std::uint64_t size);
+  Answer ipc_memory(int pe, HostThread& thread, wire::Reader in);
+  Answer ipc_event(int pe, wire::Reader in);
   Answer poll(int pe, HostThread& thread, const std::vector<OpId>& ops);
   Answer stream_call(int pe, HostThread& thread, wire::Reader in);
   Answer event_call(int pe, HostThread& thread, wire::Reader in);

@@ -81,7 +81,11 @@ int set_function_attribute(const char* name, Kernel& kernel, int attribute, int 
 int device_attribute(const char* name, int attribute, int device, int* value);
 
 // ---- memory, streams, events; `name` is the API function's, as findings tell it ----
-int allocate(const char* name, wire::AllocationClass kind, void** out, std::size_t bytes);
+// `pool`: of kAsync. The memory is usable as soon as the call returns, which is earlier than stream order
+// demands.
+int allocate(const char* name, wire::AllocationClass kind, void** out, std::size_t bytes,
+             std::uint64_t pool = 0);
+std::uint64_t current_pool();
 int release(const char* name, wire::AllocationClass kind, void* p);
 int release_async(const char* name, void* p, cudaStream_t stream);
 int memory_info(const char* name, std::size_t* free, std::size_t* total);

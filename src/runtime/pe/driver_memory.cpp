@@ -1,5 +1,5 @@
-// Memory of the driver API (CUDA driver API, "Memory Management", "Stream Ordered Memory Allocator", "Unified
-// Addressing"), without arrays.
+// Memory of the driver API (CUDA driver API, "Memory Management", "Unified Addressing"),
+// without arrays.
 #include <algorithm>
 #include <cstring>
 
@@ -161,12 +161,6 @@ ECHOLO_API CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* size, C
     if (size != nullptr) *size = info.size;
     return kSuccess;
   });
-}
-ECHOLO_API CUresult cuMemAllocAsync(CUdeviceptr* p, std::size_t bytes, CUstream) {
-  return in_context([&] { return allocate_at("cuMemAllocAsync", Class::kAsync, p, bytes); });
-}
-ECHOLO_API CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream) {
-  return in_context([&] { return release_async("cuMemFreeAsync", host_pointer(p), stream); });
 }
 ECHOLO_API CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr p) {
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;

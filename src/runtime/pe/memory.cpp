@@ -5,13 +5,14 @@
 
 namespace echolo::runtime::pe {
 
-int allocate(const char* name, wire::AllocationClass kind, void** pointer_out, std::size_t bytes) {
+int allocate(const char* name, wire::AllocationClass kind, void** pointer_out, std::size_t bytes,
+             std::uint64_t pool) {
   if (pointer_out == nullptr) return kInvalidValue;
   *pointer_out = nullptr;
   if (const int error = ready(); error != kSuccess) return error;
   if (bytes == 0) return kind == wire::AllocationClass::kManaged ? kInvalidValue : kSuccess;
   Call call(wire::Op::kAllocate, name);
-  call.in.u8(static_cast<std::uint8_t>(kind)).u64(bytes);
+  call.in.u8(static_cast<std::uint8_t>(kind)).u64(bytes).u64(pool);
   const int error = call.send();
   if (error == kSuccess) *pointer_out = pointer<void*>(call.out.u64());
   return error;
@@ -49,13 +50,6 @@ int pointer_info(const char* name, const void* p, PointerInfo* info) {
 using namespace echolo::runtime;      // NOLINT(google-build-using-namespace)
 using namespace echolo::runtime::pe;  // NOLINT(google-build-using-namespace)
 
-namespace {
-
-// The only memory pool there is: the device's default one.
-cudaMemPool_t default_pool() { return pointer<cudaMemPool_t>(1); }
-
-}  // namespace
-
 ECHOLO_API cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   return done(allocate("cudaMalloc", wire::AllocationClass::kDevice, p, bytes));
 }
@@ -68,51 +62,6 @@ ECHOLO_API cudaError_t cudaMallocPitch(void** p, std::size_t* pitch, std::size_t
   if (pitch == nullptr) return done(kInvalidValue);
   *pitch = (width + 511) / 512 * 512;
   return done(allocate("cudaMallocPitch", wire::AllocationClass::kDevice, p, *pitch * height));
-}
-
-// The memory is usable as soon as the call returns, which is earlier than stream order demands.
-ECHOLO_API cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
-  return done(allocate("cudaMallocAsync", wire::AllocationClass::kAsync, p, bytes));
-}
-
-ECHOLO_API cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t pool,
-                                               cudaStream_t) {
-  if (pool != default_pool()) return done(kInvalidValue);
-  return done(allocate("cudaMallocFromPoolAsync", wire::AllocationClass::kAsync, p, bytes));
-}
-
-ECHOLO_API cudaError_t cudaFreeAsync(void* p, cudaStream_t stream) {
-  return done(release_async("cudaFreeAsync", p, stream));
-}
-
-ECHOLO_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  if (pool == nullptr) return done(kInvalidValue);
-  *pool = default_pool();
-  return done(kSuccess);
-}
-ECHOLO_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  return cudaDeviceGetDefaultMemPool(pool, device);
-}
-ECHOLO_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
-  return done(pool == default_pool() ? kSuccess : kInvalidValue);
-}
-// The pool keeps nothing back, so a release threshold and the reuse switches change nothing.
-ECHOLO_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  if (pool != default_pool() || value == nullptr) return done(kInvalidValue);
-  switch (attribute) {
-    case cudaMemPoolReuseFollowEventDependencies:
-    case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies:
-    case cudaMemPoolAttrReleaseThreshold:
-      return done(kSuccess);
-    default:
-      return done(unsupported("cudaMemPoolSetAttribute", "attribute " +
-                                                             std::to_string(static_cast<int>(attribute)) +
-                                                             " is not modelled by the virtual node"));
-  }
-}
-ECHOLO_API cudaError_t cudaMemPoolCreate(cudaMemPool_t*, const cudaMemPoolProps*) {
-  return done(unsupported("cudaMemPoolCreate", "the virtual node has the default memory pool only"));
 }
 
 ECHOLO_API cudaError_t cudaMallocHost(void** p, std::size_t bytes) {

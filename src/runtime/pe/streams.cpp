@@ -31,8 +31,8 @@ int stream_info(const char* name, cudaStream_t stream, unsigned* flags, int* pri
 
 int make_event(const char* name, cudaEvent_t* event, unsigned flags) {
   if (event == nullptr) return kInvalidValue;
-  if ((flags & cudaEventInterprocess) != 0)
-    return unsupported(name, "events between processes are not modelled");
+  // CUDA demands that events between processes take no times.
+  if ((flags & cudaEventInterprocess) != 0 && (flags & cudaEventDisableTiming) == 0) return kInvalidValue;
   if (const int error = ready(); error != kSuccess) return error;
   Call call(wire::Op::kEventCreate, name);
   call.in.u32(flags);

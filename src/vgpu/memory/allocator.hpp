@@ -42,6 +42,21 @@ struct AllocationRecord {
   std::uint64_t next_scan = 0;  // scan when looked_at reaches this
 };
 
+// Addresses that have been reserved, and what is mapped where.
+struct ReservedRange {
+  struct Part {
+    std::uint64_t size = 0, handle = 0;
+    bool accessible = false;
+  };
+  std::uint64_t base = 0, size = 0;
+  int pe = -1;
+  std::string maker, where;
+  std::map<std::uint64_t, Part> parts;          // by address
+  std::map<std::uint64_t, std::uint64_t> runs;  // address -> size of the accessible allocations
+  std::map<std::uint64_t, std::uint64_t> left;  // what was unmapped last
+  const Part* part_at(std::uint64_t address, std::uint64_t* start) const;
+};
+
 // All allocations by address, live ones and the recent freed ones.
 class AllocationTable {
  public:
@@ -55,6 +70,9 @@ class AllocationTable {
   const Allocation* before(std::uint64_t address) const;
   const Allocation* after(std::uint64_t address) const;
   const std::map<std::uint64_t, AllocationRecord>& live() const { return live_; }
+  // Reserved addresses, by start; maintained by reserved.cpp.
+  std::map<std::uint64_t, ReservedRange> reserved;
+  const ReservedRange* reserved_at(std::uint64_t address) const;
 
  private:
   static constexpr std::size_t kFreedKept = 1U << 16U;

@@ -1,4 +1,5 @@
 // What a fault is called, why it is one, and what would mend it.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -118,6 +119,23 @@ FaultText explain_fault(const AllocationTable& table, Fault fault, int pe, int t
         "check that the pointer was set on this PE: nvshmem_ptr gives null where a peer can't be reached, "
         "and a "
         "failed allocation gives null";
+    return out;
+  }
+  if (const ReservedRange* range = table.reserved_at(address);
+      range != nullptr && (before == nullptr || address - before->base >= before->size)) {
+    const bool mapped = range->part_at(address, nullptr) != nullptr;
+    const bool unmapped = std::any_of(range->left.begin(), range->left.end(),
+                                      [&](const auto& left) { return address - left.first < left.second; });
+    out.message = what + " at addresses that are " + (mapped ? "mapped but not accessible" : "not mapped");
+    out.why = subject(whose) + " is at byte " + with_commas(address - range->base) + " of the " +
+              human_bytes(range->size) + " reserved by " + range->maker +
+              (range->where.empty() ? "" : " at " + range->where) + ": " +
+              (mapped     ? "cuMemSetAccess has not allowed access"
+               : unmapped ? "cuMemUnmap has taken the memory away"
+                          : "cuMemMap has put no memory there");
+    out.advice = mapped     ? "call cuMemSetAccess for the mapped range before the memory is used"
+                 : unmapped ? "unmap only after all work that uses the memory has finished"
+                            : "map memory there (cuMemCreate, cuMemMap, cuMemSetAccess) before it is used";
     return out;
   }
   if (const Allocation* freed = table.find_freed(address); freed != nullptr) {

@@ -55,6 +55,7 @@ struct Allocation {
   std::string where;  // "candidate.cu:12"; may be empty
   std::uint64_t serial = 0;
   bool live = true;
+  std::uint64_t opened_by = 0;  // PEs that reach it through an IPC handle, a bit each
   // "`buf`, 64 KiB from nvshmem_malloc at candidate.cu:12"
   std::string describe() const;
 };
@@ -100,6 +101,31 @@ class Memory {
   std::vector<const Allocation*> live_allocations(int pe) const;  // by serial; pe -1: of all
   std::uint64_t free_bytes(int pe) const;  // device memory that is left (cudaMemGetInfo)
   void set_name(std::uint64_t base, std::string name);
+
+  // An IPC handle of this allocation has been opened (or closed) by a PE: it may reach it (or not any more).
+  // False: `base` is not the start of a live allocation.
+  bool open_to(std::uint64_t base, int pe, bool open);
+
+  // ---- addresses that are reserved first and get memory later (CUDA driver API, "Virtual Memory
+  // Management") ---- Reserved addresses count as used device memory. What is mapped and accessible is an
+  // allocation, one for each run without a gap.
+  Result<std::uint64_t> reserve(int pe, std::uint64_t size, std::uint64_t alignment, std::string maker,
+                                std::string where);
+  // False: it is not exactly such a range of the PE, or something is mapped in it.
+  bool unreserve(int pe, std::uint64_t base, std::uint64_t size);
+  // False: not in one reserved range of the PE, or something is mapped there.
+  bool map(int pe, std::uint64_t address, std::uint64_t size, std::uint64_t handle);
+  // Whole mappings only; their handles. Empty: that is not what [address, address + size) is.
+  std::vector<std::uint64_t> unmap(int pe, std::uint64_t address, std::uint64_t size);
+  // Of whole mappings. False as above.
+  bool allow_access(int pe, std::uint64_t address, std::uint64_t size, bool allowed);
+  // The mapping that holds an address.
+  struct Mapped {
+    std::uint64_t address = 0, size = 0, handle = 0;
+    bool accessible = false;
+  };
+  std::optional<Mapped> mapped_at(std::uint64_t address) const;
+  bool is_reserved(std::uint64_t address) const;
 
   // ---- addresses ----
   int pe_of(std::uint64_t address) const;          // -1: not in any PE's range

@@ -77,7 +77,7 @@ struct Memory::State {
 
   // May `pe` (-1: the node itself) touch this allocation?
   Fault right_of(int pe, const Allocation& allocation, bool peers_symmetric) const {
-    if (pe < 0 || allocation.pe == pe) return Fault::kNone;
+    if (pe < 0 || allocation.pe == pe || ((allocation.opened_by >> pe) & 1U) != 0) return Fault::kNone;
     if (allocation.kind != AllocationKind::kSymmetric) return Fault::kPeerPrivate;
     return peers_symmetric ? Fault::kNone : Fault::kPeerRemote;
   }

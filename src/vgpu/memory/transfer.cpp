@@ -49,7 +49,7 @@ AllocationRecord* checked(Memory& memory, AllocationTable& table, const MemoryCo
   Fault fault = Fault::kNone;
   if (record == nullptr || n > record->info.size - (address - record->info.base)) {
     fault = Fault::kNowhere;
-  } else if (who.pe >= 0 && record->info.pe != who.pe) {
+  } else if (who.pe >= 0 && record->info.pe != who.pe && ((record->info.opened_by >> who.pe) & 1U) == 0) {
     if (record->info.kind != AllocationKind::kSymmetric) {
       fault = Fault::kPeerPrivate;
     } else if (!who.any_pe && !config.peers_reachable) {

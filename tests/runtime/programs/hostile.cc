@@ -103,13 +103,31 @@ const char* form_of(wire::Op op) {
     case Op::kFree:
       return "bq";
     case Op::kFreeAsync:
-    case Op::kStreamWaitEvent:
-    case Op::kEventRecord:
     case Op::kEventElapsed:
     case Op::kGraphLaunch:
+    case Op::kGraphFindInClone:
+    case Op::kGraphUpdate:
       return "qq";
+    case Op::kStreamWaitEvent:
+    case Op::kEventRecord:
+      return "qqq";
     case Op::kFill:
-      return "qbqqqqb";
+      return "qdbqqqqb";
+    case Op::kUnloadModule:
+    case Op::kKernelNames:
+      return "d";
+    case Op::kPool:
+    case Op::kVirtual:
+      return "bqqq";
+    case Op::kIpcMemory:
+    case Op::kIpcEvent:
+      return "bqq";
+    case Op::kStreamWord:
+      return "qqqbbbb";
+    case Op::kGraphNodes:
+      return "qb";
+    case Op::kGraphEnable:
+      return "qqb";
     case Op::kStreamCreate:
       return "dd";
     case Op::kHostFunction:
@@ -123,6 +141,7 @@ const char* form_of(wire::Op op) {
       return "qd";
     case Op::kMemoryInfo:
     case Op::kDeviceSync:
+    case Op::kGraphCreate:
     case Op::kShmemInit:
     case Op::kShmemFinalize:
       return "";
@@ -159,7 +178,7 @@ int main(int argc, char** argv) {
     wire::Writer out;
     const auto number = [&] { return handles[rng.below(handles.size())]; };
     if (op == static_cast<std::uint16_t>(wire::Op::kAllocate)) {
-      out.u8(static_cast<std::uint8_t>(rng.below(6))).u64(rng.below(2) == 0 ? 4096 : number());
+      out.u8(static_cast<std::uint8_t>(rng.below(6))).u64(rng.below(2) == 0 ? 4096 : number()).u64(1);
     } else if (op == static_cast<std::uint16_t>(wire::Op::kCopy)) {
       for (int k = 0; k < 7; ++k) out.u64(number());
       out.u8(static_cast<std::uint8_t>(rng.below(2))).u8(static_cast<std::uint8_t>(rng.below(2)));
@@ -168,6 +187,25 @@ int main(int argc, char** argv) {
       const auto n = static_cast<std::uint32_t>(4 + rng.below(8));
       out.u8(static_cast<std::uint8_t>(rng.below(2))).u64(number()).u32(n);
       for (std::uint32_t k = 0; k < n; ++k) out.u64(number());
+    } else if (kind == wire::Op::kGraphAddNode || kind == wire::Op::kGraphSetNode) {
+      out.u64(number());
+      if (kind == wire::Op::kGraphAddNode) {
+        out.u32(1).u64(number());
+      } else {
+        out.u64(number());
+      }
+      wire::Writer inner;
+      for (int k = 0; k < 6; ++k) inner.u64(number());
+      const auto type = static_cast<std::uint8_t>(rng.below(9));
+      out.u8(type).u64(number()).put(static_cast<std::uint16_t>(type < 4 ? rng.below(60) : 0));
+      out.blob(inner.bytes().data(), type < 4 ? inner.bytes().size() : 0);
+    } else if (kind == wire::Op::kGraphDepend) {
+      out.u64(number()).u8(static_cast<std::uint8_t>(rng.below(2))).u32(1).u64(number()).u64(number());
+    } else if (kind == wire::Op::kCaptureDepend) {
+      out.u64(number()).u8(static_cast<std::uint8_t>(rng.below(2))).u32(1).u64(number());
+    } else if (kind == wire::Op::kVirtual) {
+      out.u8(static_cast<std::uint8_t>(rng.below(10))).u64(number());
+      out.u64(rng.below(2) == 0 ? 4U << 20U : number()).u64(number());
     } else if (op == static_cast<std::uint16_t>(wire::Op::kLoadModule)) {
       out.text("x").text(rng.below(20) != 0 ? kPtx : "garbage {");
     } else {
