@@ -1,5 +1,5 @@
-"""One rank of a problem's reference on GPUs (NCCL and cuBLAS): makes inputs, oracle and noise, compares what a
-candidate wrote, and times the baselines. Commands arrive on stdin, one a line, answers leave on stdout.
+"""One rank of a problem's reference on GPUs (NCCL and cuBLAS): makes inputs, oracle and noise, compares what
+a candidate wrote, and times the baselines. Commands arrive on stdin, one a line, answers leave on stdout.
 
   case PROBLEM DTYPE SETS KEY=VALUE,...  -> ok NOISE        inputs and the case file lie in the folder
   verify SHIFT                           -> ok RATIO WRONG UNWRITTEN   RATIO: worst error over allowed error
@@ -124,9 +124,8 @@ class Rank:
         for index in range(self.n_sets):
             truths = self.expected[(index + int(shift)) % self.n_sets]
             for position, (truth, (dtype, dims)) in enumerate(zip(truths, self.shapes)):
-                raw = torch.from_file(
-                    self.path("out", index, position), size=math.prod(dims) * dtype.itemsize, dtype=torch.uint8
-                )
+                size = math.prod(dims) * dtype.itemsize
+                raw = torch.from_file(self.path("out", index, position), size=size, dtype=torch.uint8)
                 got = raw.cuda().view(dtype).reshape(dims).double()
                 error = (got - truth).abs() / self.scale(truth)
                 allowed = 0.0 if self.exact else max(TOLERANCE_FACTOR * self.noise, FLOORS[dtype])
@@ -173,9 +172,8 @@ class Rank:
         for name, function in self.candidates.items():
             try:
                 got = self.outputs(function(self.sets[0]))
-                error = max(
-                    ((a.double() - b).abs() / self.scale(b)).max().item() for a, b in zip(got, self.expected[0])
-                )
+                pairs = zip(got, self.expected[0])
+                error = max(((a.double() - b).abs() / self.scale(b)).max().item() for a, b in pairs)
                 right = error <= max(TOLERANCE_FACTOR * self.noise, FLOORS.get(got[0].dtype, 0))
                 torch.cuda.synchronize()
             except Exception as fault:
@@ -205,7 +203,8 @@ class Rank:
             if key not in self.graphs:
                 self.graphs.pop(next(iter(self.graphs), None), None) if len(self.graphs) > 5 else None
                 events = [
-                    [torch.cuda.Event(enable_timing=True, external=True) for _ in range(2)] for _ in range(calls)
+                    [torch.cuda.Event(enable_timing=True, external=True) for _ in range(2)]
+                    for _ in range(calls)
                 ]
                 function(self.sets[0])
                 torch.cuda.synchronize()
@@ -230,7 +229,8 @@ def main():
     worker = Rank(int(rank), int(world), problems, folder)
     dist.all_reduce(torch.zeros(1, device="cuda"))
     torch.cuda.synchronize()
-    print(f"ready torch {torch.__version__} nccl {'.'.join(map(str, torch.cuda.nccl.version()))}", file=answers, flush=True)
+    nccl = ".".join(map(str, torch.cuda.nccl.version()))
+    print(f"ready torch {torch.__version__} nccl {nccl}", file=answers, flush=True)
     for line in sys.stdin:
         verb, *rest = line.split()
         if verb == "quit":
