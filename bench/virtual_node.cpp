@@ -1,7 +1,10 @@
 // How fast the virtual node executes, all checkers on: lane-instructions per second on one core for four
-// kernels of the library, and an f32 GEMM against PoCL (native code, no checks: the limit) and Numba's CUDA
-// simulator, measured in the same run. Times are the node's own executing time; starting processes and
-// copying tensors is not in them.
+// kernels of the library and three that lean on one thing each, and an f32 GEMM against PoCL (native code, no
+// checks: the limit) and Numba's CUDA simulator, measured in the same run. Times are the node's own executing
+// time; starting processes and copying tensors is not in them.
+//   --checkers   instead: the same kernels with the checkers off in turn, and what each costs
+//   --no-peers   without PoCL and Numba
+//   --kernels    only the three kernels of bench/virtual_node/kernels.cu, whose times are processor time
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -23,6 +26,7 @@
 #include "problem/suite.hpp"
 #include "reference/reference.hpp"
 #include "runtime/job.hpp"
+#include "virtual_node/kernels.hpp"
 
 namespace echolo {
 namespace {
@@ -36,11 +40,6 @@ struct Workload {
   double flops;                                              // of all PEs; 0: not a GEMM
 };
 
-struct Measured {
-  std::uint64_t lane_instructions = 0;
-  double seconds = 0;
-};
-
 std::string cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -49,7 +48,7 @@ std::string cpu_name() {
   return "unknown processor";
 }
 
-Result<Measured> measure(const Workload& workload, const std::string& cache) {
+Result<Measured> measure(const Workload& workload, const std::string& cache, vgpu::Checkers checkers) {
   Result<judge::Candidate> candidate = judge::load_candidate(workload.kernel, {});
   if (!candidate.ok()) return candidate.error();
   Result<Problem> problem = find_problem(candidate->library->problem);
@@ -84,6 +83,8 @@ Result<Measured> measure(const Workload& workload, const std::string& cache) {
 
   runtime::JobSpec spec;
   spec.world = workload.world;
+  spec.check_races = checkers.races;
+  spec.check_unwritten = checkers.unwritten;
   spec.timeout = std::chrono::milliseconds(300'000);
   spec.register_counts = compiled->register_counts;
   runtime::CandidateJob& job = spec.candidate;
@@ -137,17 +138,72 @@ nlohmann::json peers(const std::string& cache) {
   return nlohmann::json::parse(outcome->standard_output, nullptr, false);
 }
 
-int run() {
-  setenv("ECHOLO_BIN_DIR", ECHOLO_BINARY_DIR, 0);  // this program lies one folder deeper than the binaries
-  const std::string cache = std::string(ECHOLO_BINARY_DIR) + "/bench-cache";
-  std::filesystem::create_directories(cache);
+std::vector<Workload> workloads() {
   const double gemm = 2.0 * 256 * 256 * 256;
-  const std::vector<Workload> workloads = {
+  return {
       {"AG+GEMM, mma.sync bf16", "ag_gemm", "bf16", 2, {{"M", 256}, {"N", 256}, {"K", 256}}, 2 * gemm},
       {"AG+GEMM, FMA f32", "ag_gemm", "f32", 2, {{"M", 256}, {"N", 256}, {"K", 256}}, 2 * gemm},
       {"all-reduce, one-shot f32", "all_reduce_one_shot", "f32", 2, {{"N", 1 << 20}}, 0},
       {"all-to-all f32", "all_to_all", "f32", 2, {{"M", 256}, {"N", 4096}}, 0},
   };
+}
+
+// Each workload once with these checkers: title, PEs, flops, what was measured.
+template <typename Visit>
+bool for_all(const std::string& cache, bool library, vgpu::Checkers checkers, Visit visit) {
+  bool good = true;
+  const auto one = [&](const char* title, int world, double flops, const Result<Measured>& result) {
+    if (result.ok()) return visit(title, world, flops, *result);
+    std::printf("%-28s %s\n", title, result.error().render().c_str());
+    good = false;
+  };
+  for (const Workload& workload : library ? workloads() : std::vector<Workload>())
+    one(workload.title, workload.world, workload.flops, measure(workload, cache, checkers));
+  const Result<std::string> ptx = compile_kernels(cache);
+  for (const KernelWorkload& workload : kernel_workloads()) {
+    one(workload.title, 1, workload.flops,
+        ptx.ok() ? measure(workload, *ptx, checkers) : Result<Measured>(ptx.error()));
+  }
+  return good;
+}
+
+int what_checkers_cost(const std::string& cache, bool library) {
+  std::printf(
+      "G lane-instr/s, one core of %s; what a checker costs is the time with all on against without it\n\n",
+      cpu_name().c_str());
+  std::printf("%-28s %9s %9s %9s %9s %14s %14s\n", "kernel", "all on", "no races", "no unwr.", "neither",
+              "races cost", "unwritten cost");
+  std::vector<std::vector<double>> seconds(4);
+  std::vector<std::pair<std::string, std::uint64_t>> rows;
+  bool good = true;
+  const vgpu::Checkers settings[] = {{true, true}, {false, true}, {true, false}, {false, false}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    good = for_all(cache, library, settings[i],
+                   [&](const char* title, int, double, const Measured& measured) {
+                     if (i == 0) rows.emplace_back(title, measured.lane_instructions);
+                     seconds[i].push_back(measured.seconds);
+                   }) &&
+           good;
+  }
+  if (!good) return 1;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::printf("%-28s", rows[row].first.c_str());
+    for (std::size_t i = 0; i < 4; ++i)
+      std::printf(" %9.3f", static_cast<double>(rows[row].second) / seconds[i][row] / 1e9);
+    std::printf(" %13.0f%% %13.0f%%\n", 100 * (seconds[0][row] / seconds[1][row] - 1),
+                100 * (seconds[0][row] / seconds[2][row] - 1));
+  }
+  return 0;
+}
+
+int run(const std::vector<std::string>& options) {
+  setenv("ECHOLO_BIN_DIR", ECHOLO_BINARY_DIR, 0);  // this program lies one folder deeper than the binaries
+  const std::string cache = std::string(ECHOLO_BINARY_DIR) + "/bench-cache";
+  std::filesystem::create_directories(cache);
+  const auto given = [&](const char* option) {
+    return std::find(options.begin(), options.end(), option) != options.end();
+  };
+  if (given("--checkers")) return what_checkers_cost(cache, !given("--kernels"));
   utsname system{};
   uname(&system);
   std::printf("virtual node, all checkers on, one core of %s, %s %s\n\n", cpu_name().c_str(), system.sysname,
@@ -155,26 +211,22 @@ int run() {
   std::printf("%-28s %5s %18s %9s %16s %9s\n", "kernel", "PEs", "lane-instructions", "seconds",
               "G lane-instr/s", "GFLOP/s");
   double fma_gflops = 0;
-  bool failed = false;
-  for (const Workload& workload : workloads) {
-    const Result<Measured> result = measure(workload, cache);
-    if (!result.ok()) {
-      std::printf("%-28s %s\n", workload.title, result.error().render().c_str());
-      failed = true;
-      continue;
-    }
-    const double rate = static_cast<double>(result->lane_instructions) / result->seconds / 1e9;
-    const double gflops = workload.flops / result->seconds / 1e9;
-    if (std::string(workload.dtype) == "f32" && workload.flops > 0) fma_gflops = gflops;
-    std::printf("%-28s %5d %18s %9.3f %16.3f ", workload.title, workload.world,
-                with_commas(result->lane_instructions).c_str(), result->seconds, rate);
-    if (workload.flops > 0) {
-      std::printf("%9.3f\n", gflops);
-    } else {
-      std::printf("%9s\n", "-");
-    }
-    std::fflush(stdout);
-  }
+  bool failed = !for_all(cache, !given("--kernels"), {},
+                         [&](const std::string& title, int world, double flops, const Measured& result) {
+                           const double rate =
+                               static_cast<double>(result.lane_instructions) / result.seconds / 1e9;
+                           const double gflops = flops / result.seconds / 1e9;
+                           if (title == "AG+GEMM, FMA f32") fma_gflops = gflops;
+                           std::printf("%-28s %5d %18s %9.3f %16.3f ", title.c_str(), world,
+                                       with_commas(result.lane_instructions).c_str(), result.seconds, rate);
+                           if (flops > 0) {
+                             std::printf("%9.3f\n", gflops);
+                           } else {
+                             std::printf("%9s\n", "-");
+                           }
+                           std::fflush(stdout);
+                         });
+  if (given("--no-peers") || given("--kernels")) return failed ? 1 : 0;
   const nlohmann::json peer = peers(cache);
   std::printf("\nf32 GEMM, one core, measured in this run\n%-44s %6s %12s %26s\n", "who", "n", "GFLOP/s",
               "virtual node is faster by");
@@ -197,4 +249,4 @@ int run() {
 }  // namespace
 }  // namespace echolo
 
-int main() { return echolo::run(); }
+int main(int argc, char** argv) { return echolo::run({argv + 1, argv + argc}); }

@@ -50,11 +50,12 @@ struct JobSpec {
   std::uint64_t seed = 1;
   std::string policy = "fair";
   std::uint64_t policy_seed = 1;
-  std::string fabric = "nvlink";                   // or "rdma"
-  std::chrono::milliseconds timeout{60'000};       // of the whole job, wall time
-  std::chrono::milliseconds host_timeout{10'000};  // of a host thread that computes without calling anything
-  std::size_t output_limit = 1U << 20U;            // bytes of output kept of one PE
-  bool sandbox = true;                             // PEs in bubblewrap + seccomp
+  std::string fabric = "nvlink";                    // or "rdma"
+  std::chrono::milliseconds timeout{60'000};        // of the whole job, wall time
+  std::chrono::milliseconds host_timeout{10'000};   // of a host thread that computes without calling anything
+  std::size_t output_limit = 1U << 20U;             // bytes of output kept of one PE
+  bool sandbox = true;                              // PEs in bubblewrap + seccomp
+  bool check_races = true, check_unwritten = true;  // off only to measure what they cost
   bool is_candidate = true;
   CandidateJob candidate;  // one of the two
   ProgramJob program;

@@ -81,6 +81,8 @@ void to_json(json& out, const JobSpec& spec) {
          {"host_timeout_ms", spec.host_timeout.count()},
          {"output_limit", spec.output_limit},
          {"sandbox", spec.sandbox},
+         {"check_races", spec.check_races},
+         {"check_unwritten", spec.check_unwritten},
          {"is_candidate", spec.is_candidate},
          {"register_counts", spec.register_counts}};
   if (spec.is_candidate) {
@@ -102,6 +104,8 @@ void from_json(const json& in, JobSpec& spec) {
   spec.host_timeout = std::chrono::milliseconds(in.at("host_timeout_ms").get<std::int64_t>());
   spec.output_limit = in.at("output_limit").get<std::size_t>();
   spec.sandbox = in.at("sandbox").get<bool>();
+  spec.check_races = in.at("check_races").get<bool>();
+  spec.check_unwritten = in.at("check_unwritten").get<bool>();
   spec.is_candidate = in.at("is_candidate").get<bool>();
   spec.register_counts = in.at("register_counts").get<std::map<std::string, std::uint32_t>>();
   if (spec.is_candidate) {

@@ -65,6 +65,7 @@ Status Node::prepare() {
   config.seed = spec_.seed * 0x9e3779b97f4a7c15ULL + spec_.policy_seed;
   config.policy = *policy;
   config.peers_reachable = (*rules)->peers_reachable;
+  config.checkers = {spec_.check_races, spec_.check_unwritten};
   Result<std::unique_ptr<vgpu::Machine>> machine = vgpu::Machine::create(config, fabric_.get());
   if (!machine.ok()) return machine.error();
   machine_ = std::move(*machine);

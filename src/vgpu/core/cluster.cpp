@@ -66,9 +66,11 @@ bool Machine::State::cluster_arrive(CoreWarp& warp, const Inst& inst, std::uint3
   for (std::uint32_t bits = mask; bits != 0; bits &= bits - 1) {
     const int lane = std::countr_zero(bits);
     warp.cluster_phase[static_cast<std::size_t>(lane)] = cluster->phase;
-    if ((inst.aux[0] & kReleases) == 0) continue;
     Order& order = memory->order();
-    order.merge(cluster->pending, order.release(order.thread(warp, lane)));
+    const AgentId thread = order.thread(warp, lane);
+    order.merge(cluster->pending, (inst.aux[0] & kReleases) != 0
+                                      ? order.release(thread)
+                                      : order.fenced(thread, ptx::Scope::kCluster));
   }
   cluster->arrived += static_cast<std::uint32_t>(std::popcount(mask));
   ++group.pc;

@@ -35,8 +35,12 @@ bool Machine::State::control(CoreWarp& warp, const Inst& inst, std::uint32_t mas
       ++group.pc;
       return true;
     case Control::kFence:
-      memory->order().fence(warp, mask, static_cast<ptx::Scope>(inst.aux[0] & ~kFenceSc),
-                            (inst.aux[0] & kFenceSc) != 0);
+      if (inst.aux[0] == kProxyFence) {
+        memory->order().proxy_fence(*warp.block);
+      } else {
+        memory->order().fence(warp, mask, static_cast<ptx::Scope>(inst.aux[0] & ~kFenceSc),
+                              (inst.aux[0] & kFenceSc) != 0);
+      }
       ++group.pc;
       return true;
     case Control::kSpecial:

@@ -309,7 +309,10 @@ class FunctionDecoder {
         return decode_barrier(instruction);
       case Opcode::kMembar:
       case Opcode::kFence:
-        if (instruction.proxy) return control(instruction, Control::kNop, {}, 0);
+        if (instruction.proxy) {
+          const bool async = instruction.mode.starts_with("async");
+          return control(instruction, async ? Control::kFence : Control::kNop, {}, 0, kProxyFence);
+        }
         return control(
             instruction, Control::kFence, {}, 0,
             static_cast<std::uint64_t>(instruction.scope) |

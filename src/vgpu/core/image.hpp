@@ -18,8 +18,10 @@ namespace echolo::vgpu {
 inline constexpr std::uint64_t kFenceSc = 256;
 
 // Inst::control of InstKind::kControl.
+inline constexpr std::uint64_t kProxyFence = 0x200;  // aux[0] of a fence (kFence) that is fence.proxy.async
+
 enum class Control : std::uint32_t {
-  kNop,  // griddepcontrol, setmaxnreg, pmevent, fence.proxy: nothing to do
+  kNop,  // griddepcontrol, setmaxnreg, pmevent, the other fence.proxy: nothing to do
   kBra,
   kBrx,
   kRet,

@@ -274,7 +274,8 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
   block->live_threads = threads;
   block->live_warps = n_warps;
   ++counters.blocks;
-  memory->order().begin_block(*block, n_warps);
+  const auto cluster_blocks = static_cast<std::uint32_t>(grid.cluster_dim.count());
+  memory->order().begin_block(*block, n_warps, cluster_blocks > 1 ? 1 + number / cluster_blocks : 0);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     std::unique_ptr<CoreWarp> warp;
     if (!warp_pool.empty()) {

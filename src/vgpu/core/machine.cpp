@@ -63,6 +63,7 @@ Result<std::unique_ptr<Machine>> Machine::create(const MachineConfig& config, De
   memory_config.seed = config.seed;
   memory_config.peers_reachable = config.peers_reachable;
   memory_config.older_values = older_values_under(config.policy);
+  memory_config.checkers = config.checkers;
   Result<std::unique_ptr<Memory>> memory = Memory::create(memory_config, state.findings);
   if (!memory.ok()) return memory.error();
   state.memory = std::move(*memory);

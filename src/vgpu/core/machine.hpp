@@ -44,6 +44,7 @@ struct MachineConfig {
   Policy policy = Policy::kFair;
   GpuModel gpu;
   bool peers_reachable = true;
+  Checkers checkers;
   std::uint64_t spin_budget =
       200'000'000;  // most warp instructions without any news in memory before `livelock`
 };

@@ -394,7 +394,7 @@ static bool access_arena(Memory& memory, Memory::State& s, Warp& warp, const Ins
     }
   }
   AllocationRecord* const record = cached.record;
-  if (record->complete) return true;
+  if (record->complete || !s.config.checkers.unwritten) return true;
 
   std::uint8_t* const marks = s.marks_by_address();
   const bool scattered = access.pattern == Pattern::kScattered;
@@ -500,12 +500,12 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       Block& block = access.shared_block != nullptr ? *access.shared_block : *warp.block;
       Window window;
       window.bytes = block.shared.data();
-      window.marks = block.shared_written.data();
+      if (s.config.checkers.unwritten) window.marks = block.shared_written.data();
       window.size = block.shared.size();
       window.name = "shared memory";
       window.block = &block;
       if (!access_window(s.reported, warp, inst, access, window)) return false;
-      if (warp.order != nullptr) s.races->kernel(warp, inst, access, &block);
+      if (warp.order != nullptr && s.config.checkers.races) s.races->kernel(warp, inst, access, &block);
       return true;
     }
     case ptx::Space::kParam:
@@ -530,7 +530,8 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
     }
     default:
       if (!access_arena(*this, s, warp, inst, access)) return false;
-      if (warp.order != nullptr && space != ptx::Space::kConst) s.races->kernel(warp, inst, access, nullptr);
+      if (warp.order != nullptr && space != ptx::Space::kConst && s.config.checkers.races)
+        s.races->kernel(warp, inst, access, nullptr);
       return true;
   }
 }

@@ -178,6 +178,7 @@ void AsyncCopies::arrive_when_done(Warp& warp, const Inst& inst, int lane, Async
 void AsyncCopies::issue(AsyncOperation operation) {
   operation.rounds_left = static_cast<std::uint32_t>(1 + rng_.below(kMostRounds));
   Order& order = memory_.order();
+  for (const Block* block : operation.uses) order.open_shared(*block);
   const AgentId issuer = order.thread(*operation.warp, operation.lane);
   if (issuer.value != 0) {
     operation.agent =

@@ -60,6 +60,12 @@ struct Allocation {
   std::string describe() const;
 };
 
+// What is looked for at each access. A verdict needs all of it; switched off only to measure what it costs.
+struct Checkers {
+  bool races = true;
+  bool unwritten = true;
+};
+
 struct MemoryConfig {
   int n_pes = 1;
   std::uint64_t seed = 1;                      // permutes where each PE's memory starts
@@ -69,6 +75,7 @@ struct MemoryConfig {
       true;  // --fabric nvlink; false: nvshmem_ptr is null and a plain peer access is a fault
   // Of 256 strong loads that may return an older value, so many do (vgpu/order/versions.cpp).
   std::uint32_t older_values = 0;
+  Checkers checkers;
 };
 
 class AsyncCopies;  // vgpu/memory/async.hpp

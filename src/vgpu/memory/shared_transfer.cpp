@@ -43,6 +43,7 @@ bool Memory::read_shared(const Block& block, std::uint64_t offset, void* to, std
                          const Accessor& who) {
   if (n == 0) return true;
   if (!inside(block, offset, n, "reads", who)) return false;
+  if (state_->config.checkers.races) state_->races->touch_shared(block, offset, n, false, who);
   const std::uint8_t* const marks = block.shared_written.data();
   std::memcpy(to, block.shared.data() + offset, n);
   if (shadow::all_set(marks, offset, n)) return true;
@@ -76,6 +77,7 @@ bool Memory::write_shared(Block& block, std::uint64_t offset, const void* from, 
                           const Accessor& who) {
   if (n == 0) return true;
   if (!inside(block, offset, n, "writes", who)) return false;
+  if (state_->config.checkers.races) state_->races->touch_shared(block, offset, n, true, who);
   std::uint8_t* const at = block.shared.data() + offset;
   const bool changed =
       std::memcmp(at, from, n) != 0 || !shadow::all_set(block.shared_written.data(), offset, n);

@@ -133,7 +133,7 @@ bool Memory::read(std::uint64_t address, void* to, std::uint64_t n, const Access
     if (who.check_written) report_unwritten(*s.findings, *record, address, n, s.mark_bits(), who);
     shadow::poison_unwritten(host_bytes(address), s.mark_bits(), State::mark_index(address), n);
   }
-  s.races->touch(address, n, false, false, who);
+  if (s.config.checkers.races) s.races->touch(address, n, false, false, who);
   std::memcpy(to, host_bytes(address), n);
   return true;
 }
@@ -143,7 +143,7 @@ bool Memory::write(std::uint64_t address, const void* from, std::uint64_t n, con
   State& s = *state_;
   AllocationRecord* record = checked(*this, s.table, s.config, *s.findings, address, n, "writes", who);
   if (record == nullptr) return false;
-  s.races->touch(address, n, true, false, who);
+  if (s.config.checkers.races) s.races->touch(address, n, true, false, who);
   const bool changed = std::memcmp(host_bytes(address), from, n) != 0 || !s.written(*record, address, n);
   std::memcpy(host_bytes(address), from, n);
   if (changed) note_change(host_bytes(address), n);
@@ -159,8 +159,8 @@ bool Memory::copy(std::uint64_t to, std::uint64_t from, std::uint64_t n, const A
   if (source == nullptr) return false;
   AllocationRecord* target = checked(*this, s.table, s.config, *s.findings, to, n, "writes", who);
   if (target == nullptr) return false;
-  s.races->touch(from, n, false, false, who);
-  s.races->touch(to, n, true, false, who);
+  if (s.config.checkers.races) s.races->touch(from, n, false, false, who);
+  if (s.config.checkers.races) s.races->touch(to, n, true, false, who);
   const bool whole = s.written(*source, from, n);
   if (!whole) {
     if (who.check_written) report_unwritten(*s.findings, *source, from, n, s.mark_bits(), who);
@@ -183,7 +183,7 @@ bool Memory::fill(std::uint64_t address, std::uint8_t value, std::uint64_t n, co
   State& s = *state_;
   AllocationRecord* record = checked(*this, s.table, s.config, *s.findings, address, n, "writes", who);
   if (record == nullptr) return false;
-  s.races->touch(address, n, true, false, who);
+  if (s.config.checkers.races) s.races->touch(address, n, true, false, who);
   std::memset(host_bytes(address), value, n);
   s.mark_written(*record, address, n);
   note_change();
@@ -216,7 +216,7 @@ bool Memory::modify(std::uint64_t address, std::uint8_t bytes,
     if (who.check_written) report_unwritten(*s.findings, *record, address, bytes, s.mark_bits(), who);
     shadow::poison_unwritten(host_bytes(address), s.mark_bits(), State::mark_index(address), bytes);
   }
-  s.races->touch(address, bytes, true, true, aligned);
+  if (s.config.checkers.races) s.races->touch(address, bytes, true, true, aligned);
   std::uint64_t before = 0;
   std::memcpy(&before, host_bytes(address), bytes);
   std::uint64_t after = update(before);

@@ -170,6 +170,19 @@ Clock Order::release(AgentId id) {
   return out;
 }
 
+Clock Order::fenced(AgentId id, ptx::Scope scope) const {
+  Clock out;
+  const State& s = *state_;
+  const WarpOrder* const warp = State::is_thread(id) ? s.live_warps[State::warp_of(id)] : nullptr;
+  if (warp == nullptr) return out;
+  const int lane = State::lane_of(id);
+  for (const FenceMark& mark : warp->fences) {
+    if ((mark.mask >> static_cast<unsigned>(lane) & 1U) != 0 && mark.scope >= scope)
+      out.data_ = s.snapshot(*warp, mark.known, lane, mark.bound);
+  }
+  return out;
+}
+
 Clock Order::own(AgentId id) {
   Clock out;
   if (id.value == 0 || State::is_thread(id)) return out;
@@ -275,7 +288,7 @@ void Order::end_grid(const Grid& grid) {
   info.gained.reset();
 }
 
-void Order::begin_block(Block& block, std::uint32_t n_warps) {
+void Order::begin_block(Block& block, std::uint32_t n_warps, std::uint32_t cluster) {
   if (block.grid->order == 0) return;
   State& s = *state_;
   std::unique_ptr<BlockOrder> order;
@@ -288,7 +301,7 @@ void Order::begin_block(Block& block, std::uint32_t n_warps) {
   order->grid = block.grid->order;
   order->number = static_cast<std::uint32_t>(s.blocks.size());
   order->first_warp = static_cast<std::uint32_t>(s.block_of_warp.size());
-  s.blocks.push_back({order->grid, block.linear_index, order->first_warp});
+  s.blocks.push_back({order->grid, block.linear_index, order->first_warp, cluster});
   order->warps.clear();
   order->warps.resize(n_warps);
   const DataPtr& base = s.grids[order->grid].base;
@@ -302,6 +315,8 @@ void Order::begin_block(Block& block, std::uint32_t n_warps) {
     s.live_warps.push_back(&warp);
   }
   for (BlockOrder::Gathering& gathering : order->gathering) gathering = {};
+  order->begun = ++order->epoch;
+  order->closed = cluster == 0;
   block.order = order.get();
   s.running[order->number] = std::move(order);
 }
@@ -334,10 +349,20 @@ void Order::end_block(Block& block) {
   block.order = nullptr;
 }
 
+void Order::proxy_fence(const Block& block) {
+  if (block.order == nullptr) return;
+  for (WarpOrder& warp : block.order->warps) warp.proxied = ++warp.clock;
+}
+
+void Order::open_shared(const Block& block) {
+  if (block.order != nullptr) block.order->closed = false;
+}
+
 void Order::block_barrier(Block& block) {
   if (block.order == nullptr) return;
   State& s = *state_;
   BlockOrder& order = *block.order;
+  ++order.epoch;
   auto bounds = std::make_shared<std::vector<std::uint32_t>>(order.warps.size());
   DataPtr foreign = order.warps.front().common.foreign;
   for (WarpOrder& warp : order.warps) {

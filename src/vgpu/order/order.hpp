@@ -86,6 +86,8 @@ class Order {
   Clock release(AgentId agent);
   // What `agent`, no thread, did itself up to now, and nothing that it knew.
   Clock own(AgentId agent);
+  // What `thread`'s last fence at this scope or a wider one lets a relaxed operation after it release.
+  Clock fenced(AgentId thread, ptx::Scope scope) const;
   // From now on everything in `clock` happened before what `agent` does.
   void acquire(AgentId agent, const Clock& clock);
   // The same for several lanes of a warp at once.
@@ -104,9 +106,12 @@ class Order {
   void begin_grid(Grid& grid, AgentId on);
   // Everything the grid's threads did now belongs to `on`.
   void end_grid(const Grid& grid);
-  void begin_block(Block& block, std::uint32_t n_warps);  // fills Block::order; warp i's is warps()[i]
+  // Fills Block::order; warp i's is warps()[i]. `cluster`: 1 + the number of its cluster; 0: it is alone.
+  void begin_block(Block& block, std::uint32_t n_warps, std::uint32_t cluster = 0);
   WarpOrder* warp_of(const Block& block, std::uint32_t index) const;
   void end_block(Block& block);
+  // Others than the block's own threads may reach its shared memory from now on.
+  void open_shared(const Block& block);
   // All threads of the block were at a barrier and go on (threads that have exited count as having arrived).
   void block_barrier(Block& block);
   // Barrier `number` of some of the block's threads: each that arrives, then each that waited and goes on;
@@ -118,6 +123,10 @@ class Order {
   void warp_sync(Warp& warp, std::uint32_t lanes);
   // fence.acq_rel or fence.sc of these lanes.
   void fence(Warp& warp, std::uint32_t lanes, ptx::Scope scope, bool sc = false);
+  // fence.proxy.async of a thread of the block: what the block has written to its shared memory up to now may
+  // be read through the async proxy. (Whose writes the fence is for is not followed: a fence that is missing
+  // altogether is found, one by the wrong thread is not.)
+  void proxy_fence(const Block& block);
 
   struct State;  // vgpu/order/order_state.hpp
   State& state() { return *state_; }

@@ -90,7 +90,8 @@ struct WarpOrder {
   std::uint32_t number = 0;  // among all warps that ever ran
   std::uint32_t in_block = 0;
   std::uint32_t clock = 1;
-  Knowledge common;  // of all lanes, where `each` is null
+  std::uint32_t proxied = 0;  // accesses below this clock came before a proxy fence
+  Knowledge common;           // of all lanes, where `each` is null
   std::unique_ptr<std::array<Knowledge, kWarpSize>> each;
   std::vector<FenceMark> fences;  // disjoint masks
   std::vector<PendingAcquire> pending;
@@ -111,9 +112,15 @@ struct BlockOrder {
     std::shared_ptr<const Clock::Data> foreign;
   };
   std::array<Gathering, 16> gathering;
-  // The shadow of its shared memory, as far as it is of this block (and not of the last one in this place).
+  // The shadow of its shared memory. `since` says, for each line, in which epoch its cell was touched last:
+  // what lies before the block's begin is of the block that had this place before. An epoch ends when all
+  // threads of the block were at a barrier. While nobody else reaches the block's shared memory (`closed`:
+  // no cluster, no asynchronous copies), all that was touched in an earlier epoch is known to everybody who
+  // ever asks, and forgotten.
   std::vector<LineCell> cells;
-  std::uint32_t cells_of = 0;
+  std::vector<std::uint32_t> since;
+  std::uint32_t begun = 0, epoch = 0;
+  bool closed = true;
 };
 
 class Races;
@@ -147,6 +154,7 @@ struct Order::State {
     std::uint32_t grid = 0;
     std::uint32_t linear = 0;
     std::uint32_t first_warp = 0;
+    std::uint32_t cluster = 0;  // 1 + its number in the grid; 0: none
   };
   struct Agent {
     AgentKind kind{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "vgpu/memory/shadow.hpp"
 
@@ -10,6 +11,12 @@ namespace {
 
 constexpr std::size_t kFirstPrune = 32;  // a list of this length is looked through for what others stand for
 constexpr std::size_t kMostStrong = 96;  // unordered strong accesses that are kept of a line
+// Reads that are kept of a line, by how many lines have several: their memory stays in proportion to what is
+// touched (at most 16 entries of 16 bytes for each 128 bytes, and a gibibyte).
+constexpr std::size_t most_reads(std::size_t lists) {
+  return lists < (1U << 18U) ? 4096U : lists < (1U << 20U) ? 64U : 16U;
+}
+constexpr std::size_t kTable = 128;  // ... where they are all alike: found by who and where
 
 bool is_thread(std::uint32_t who) { return who != 0 && (who & Order::State::kOther) == 0; }
 
@@ -40,8 +47,15 @@ std::uint32_t Races::place_of(const Inst& inst) {
     places_.push_back({&inst, 0, {}});
     at->second = static_cast<std::uint32_t>(places_.size() - 1);
   }
-  recent = {&inst, at->second};
-  return at->second;
+  std::uint32_t place = at->second;
+  if (inst.source != nullptr &&
+      (inst.source->op == ptx::Opcode::kMbarrier || inst.source->sub_op == ptx::SubOp::kMbarrierArrive))
+    place |= kBarrierPlace;
+  if (inst.source != nullptr && inst.source->op == ptx::Opcode::kWgmma) place |= kProxyPlace;
+  // libcu++ invalidates the mbarriers of a pipeline behind a relaxed count; they are no data any more.
+  if (inst.source != nullptr && inst.source->sub_op == ptx::SubOp::kInval) place |= kIgnoredPlace;
+  recent = {&inst, place};
+  return place;
 }
 
 std::uint32_t Races::place_of(const Memory::Accessor& who) {
@@ -87,16 +101,13 @@ std::vector<Entry>& Races::list_of(Entry& slot) {
   return list;
 }
 
-void Races::drop(Entry& slot) {
-  if (slot.who == Entry::kList) {
-    std::vector<Entry>& list = lists_[slot.clock];
-    if (list.capacity() > 256) {
-      list.clear();
-      list.shrink_to_fit();
-    }
-    free_lists_.push_back(slot.clock);
+void Races::give_back(Entry& slot) {
+  std::vector<Entry>& list = lists_[slot.clock];
+  if (list.capacity() > 256) {
+    list.clear();
+    list.shrink_to_fit();
   }
-  slot = {};
+  free_lists_.push_back(slot.clock);
 }
 
 // ---- order ----
@@ -188,12 +199,13 @@ bool Races::read_known(const Entry& earlier, const Entry& now, const Toucher& by
 bool Races::includes_each_other(std::uint32_t a, ptx::Scope a_scope, std::uint32_t b,
                                 ptx::Scope b_scope) const {
   if (a_scope == ptx::Scope::kSys && b_scope == ptx::Scope::kSys) return true;
-  if (is_thread(a) && is_thread(b)) {
-    const std::uint32_t x = state_.block_of_warp[a], y = state_.block_of_warp[b];
+  const std::uint32_t a_warp = issuer(a), b_warp = issuer(b);
+  if (a_warp != 0 && b_warp != 0) {
+    const std::uint32_t x = state_.block_of_warp[a_warp], y = state_.block_of_warp[b_warp];
     if (x == y) return true;
-    // Blocks of one grid may form a cluster.
-    if (state_.blocks[x].grid == state_.blocks[y].grid && a_scope >= ptx::Scope::kCluster &&
-        b_scope >= ptx::Scope::kCluster)
+    const Order::State::BlockInfo &first = state_.blocks[x], &second = state_.blocks[y];
+    if (first.grid == second.grid && first.cluster != 0 && first.cluster == second.cluster &&
+        a_scope >= ptx::Scope::kCluster && b_scope >= ptx::Scope::kCluster)
       return true;
   }
   if (pe_of(a) == pe_of(b)) return a_scope >= ptx::Scope::kGpu && b_scope >= ptx::Scope::kGpu;
@@ -205,14 +217,50 @@ bool Races::morally_strong(const Entry& a, const Entry& b) const {
          includes_each_other(a.who, a.scope(), b.who, b.scope());
 }
 
+// A thread's plain write to shared memory that the async proxy reads with no fence in between.
+bool Races::needs_proxy_fence(const Entry& earlier, const Toucher& by) const {
+  const BlockOrder& home = *by.block->order;
+  const std::uint32_t at = earlier.who - home.first_warp;
+  return is_thread(earlier.who) && at < home.warps.size() && earlier.clock >= home.warps[at].proxied;
+}
+
 inline void Races::check(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by) {
-  if (!earlier.overlaps(now)) return;
+  if (earlier.who == Entry::kNobody || !earlier.overlaps(now)) return;
   if (earlier.strong() && by.strength != 0 && morally_strong(earlier, now)) return;
-  if (known(earlier, now, by) || (!earlier_writes && read_known(earlier, now, by))) return;
+  if (known(earlier, now, by)) {
+    if (by.async_proxy && earlier_writes && needs_proxy_fence(earlier, by))
+      report(earlier, true, now, by, true);
+    return;
+  }
+  if (!earlier_writes && read_known(earlier, now, by)) return;
   report(earlier, earlier_writes, now, by);
 }
 
 // ---- what is remembered ----
+
+std::uint32_t Races::alike(ptx::Scope scope, unsigned element_bytes, int pe, bool in_shared) {
+  if (!std::has_single_bit(element_bytes) || element_bytes > 16) return 0;
+  // Whoever reaches a block's shared memory is in its cluster.
+  if (scope < (in_shared ? ptx::Scope::kCluster : ptx::Scope::kGpu)) return 0;
+  const bool system = scope == ptx::Scope::kSys;
+  return 1U | static_cast<std::uint32_t>(scope) << 1U | element_bytes << 4U |
+         (system ? 0U : static_cast<std::uint32_t>(pe) << 16U);
+}
+
+std::uint32_t Races::alike(const Entry& entry, bool in_shared) const {
+  if (!entry.strong() || entry.element() >= 5) return 0;
+  return alike(entry.scope(), 1U << entry.element(), pe_of(entry.who), in_shared);
+}
+
+// Of one thread's accesses to the same bytes the last stands for all; so does `now` for what it comes after.
+void Races::prune(std::vector<Entry>& list, const Entry& now, const Toucher& by) {
+  std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.who, a.shape, b.clock) < std::tie(b.who, b.shape, a.clock);
+  });
+  const auto same = [](const Entry& a, const Entry& b) { return a.who == b.who && a.shape == b.shape; };
+  list.erase(std::unique(list.begin(), list.end(), same), list.end());
+  std::erase_if(list, [&](const Entry& entry) { return now.covers(entry) && known(entry, now, by); });
+}
 
 void Races::note_read(Entry& slot, const Entry& now, const Toucher& by) {
   if (slot.who == Entry::kNobody) {
@@ -232,13 +280,40 @@ void Races::note_read(Entry& slot, const Entry& now, const Toucher& by) {
     }
   }
   std::vector<Entry>& list = list_of(slot);
-  for (std::size_t i = list.size(); i-- > 0;) {
-    if (replaced(list[i])) return;
+  const std::size_t newest = std::min<std::size_t>(list.size(), 4);
+  for (std::size_t back = 1; back <= newest; ++back) {
+    if (replaced(list[list.size() - back])) return;
   }
-  if (list.size() >= kFirstPrune && std::has_single_bit(list.size())) {
-    std::erase_if(list, [&](const Entry& entry) { return now.covers(entry) && known(entry, now, by); });
-  }
+  if (list.size() >= kFirstPrune && std::has_single_bit(list.size())) prune(list, now, by);
+  if (const std::size_t most = most_reads(lists_.size()); list.size() >= most)
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(list.size() - most / 2));
   list.push_back(now);
+}
+
+// Many strong writes that do not race with each other: a table, in which a newer one may push out an older.
+// False: they are not of this kind.
+bool Races::tabulate(Entry& slot, const Entry& now, const Toucher& by) {
+  std::vector<Entry>& list = lists_[slot.clock];
+  const auto place = [](const Entry& entry) {
+    return ((entry.who * 2654435761U) ^ (entry.shape * 2246822519U)) >> 25U;
+  };
+  static_assert(kTable == 1U << (32U - 25U));
+  if (slot.place == 0) {
+    if (by.alike == 0 || list.size() < 8 || !std::has_single_bit(list.size())) return false;
+    for (const Entry& entry : list) {
+      if (alike(entry, by.block != nullptr) != by.alike) return false;
+    }
+    std::vector<Entry> table(kTable);
+    for (const Entry& entry : list) table[place(entry)] = entry;
+    list = std::move(table);
+    slot.place = by.alike;
+  } else if (slot.place != by.alike) {
+    std::erase_if(list, [](const Entry& entry) { return entry.who == Entry::kNobody; });
+    slot.place = 0;
+    return false;
+  }
+  list[place(now)] = now;
+  return true;
 }
 
 void Races::note_write(LineCell& cell, const Entry& now, const Toucher& by) {
@@ -278,6 +353,7 @@ void Races::note_write(LineCell& cell, const Entry& now, const Toucher& by) {
     list_of(cell.write).push_back(now);
     return;
   }
+  if (tabulate(cell.write, now, by)) return;
   std::vector<Entry>& list = lists_[cell.write.clock];
   if (now.atomic() && list.size() > 4) {
     // Contended counters: only its own earlier update is looked for.
@@ -308,7 +384,7 @@ void Races::piece(LineCell& cell, const Toucher& by, std::uint32_t shape) {
   if (cell.write.who != Entry::kNobody) {
     if (cell.write.who != Entry::kList) {
       check(cell.write, true, now, by);
-    } else {
+    } else if (by.alike == 0 || cell.write.place != by.alike) {
       const std::uint32_t number = cell.write.clock;
       for (std::size_t i = 0; i < lists_[number].size(); ++i) check(lists_[number][i], true, now, by);
     }
@@ -338,16 +414,15 @@ void Races::overwrite_flags(const LineCell& cell, const Entry& now, const Touche
     records_.erase(word);
 }
 
-void Races::pieces(const Toucher& given, std::uint64_t address, std::uint64_t bytes, unsigned first_lane,
-                   unsigned shift_or_lanes, bool shared_lanes, LineCell* block_cells, std::uint64_t window) {
-  Toucher by = given;
+void Races::pieces(Toucher& by, std::uint64_t address, std::uint64_t bytes, unsigned first_lane,
+                   unsigned shift_or_lanes, bool shared_lanes, BlockOrder* home, std::uint64_t window) {
   std::uint64_t at = address;
   const std::uint64_t end = address + bytes;
   while (at < end) {
-    const std::uint64_t in_space = block_cells != nullptr ? at - window : at;
+    const std::uint64_t in_space = home != nullptr ? at - window : at;
     const auto offset = static_cast<unsigned>(in_space % kLine);
     const auto n = static_cast<unsigned>(std::min<std::uint64_t>(kLine - offset, end - at));
-    LineCell* cell = block_cells != nullptr ? block_cells + in_space / kLine : cell_of(at);
+    LineCell* cell = home != nullptr ? &shared_cell(*home, in_space / kLine) : cell_of(at);
     if (cell != nullptr) {
       by.line = at - offset;
       const unsigned lane =
@@ -360,18 +435,27 @@ void Races::pieces(const Toucher& given, std::uint64_t address, std::uint64_t by
   }
 }
 
+// Makes the shadow of a block's shared memory ready.
+void Races::enter(const Block& block) {
+  BlockOrder& home = *block.order;
+  const std::size_t n = (block.shared.size() + kLine - 1) / kLine;
+  if (home.cells.size() >= n) return;
+  home.cells.resize(n);
+  home.since.resize(n, 0);
+}
+
 void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const Block* shared) {
   using Pattern = Memory::Pattern;
-  // What mbarriers order is their own affair (vgpu/memory/async.hpp); they are no data.
-  if (inst.source != nullptr && access.kind != Memory::AccessKind::kStore &&
-      (inst.source->op == ptx::Opcode::kMbarrier || inst.source->sub_op == ptx::SubOp::kMbarrierArrive))
-    return;
   WarpOrder& order = *warp.order;
   Toucher by;
   by.warp = &order;
   by.who = order.number;
   by.clock = order.clock;
   by.place = place_of(inst);
+  const bool barrier = (by.place & kBarrierPlace) != 0;
+  if ((by.place & kIgnoredPlace) != 0) return;
+  by.async_proxy = shared != nullptr && (by.place & kProxyPlace) != 0;
+  by.place &= ~(kBarrierPlace | kProxyPlace);
   by.write = access.kind != Memory::AccessKind::kLoad;
   by.atomic = access.kind == Memory::AccessKind::kAtomic;
   by.order = access.order;
@@ -383,21 +467,16 @@ void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const B
   const bool strong = by.atomic || access.order != ptx::Order::kWeak;
   if (access.order == ptx::Order::kVolatile || access.order == ptx::Order::kMmio) by.scope = ptx::Scope::kSys;
   if (by.atomic && by.scope == ptx::Scope::kNone) by.scope = ptx::Scope::kGpu;
-  if (strong) by.strength = Entry::strength(true, by.scope, by.atomic, access.element_bytes);
-  LineCell* cells = nullptr;
+  if (strong) {
+    by.strength = Entry::strength(true, by.scope, by.atomic, access.element_bytes);
+    by.alike = alike(by.scope, access.element_bytes, by.pe, shared != nullptr);
+  }
+  BlockOrder* home = nullptr;
   std::uint64_t window = 0;
   if (shared != nullptr) {
-    BlockOrder& home = *shared->order;
-    const std::size_t n = (shared->shared.size() + kLine - 1) / kLine;
-    if (home.cells_of != home.number || home.cells.size() < n) {
-      for (LineCell& cell : home.cells) {
-        drop(cell.read);
-        drop(cell.write);
-      }
-      home.cells.assign(n, {});
-      home.cells_of = home.number;
-    }
-    cells = home.cells.data();
+    home = shared->order;
+    if (home->cells.size() * kLine < shared->shared.size()) enter(*shared);
+    if (shared != warp.block) home->closed = false;
     window = reinterpret_cast<std::uint64_t>(shared->shared.data());
   }
   const unsigned bytes = access.bytes;
@@ -405,13 +484,13 @@ void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const B
   const std::uint64_t* at = access.addresses;
   switch (access.pattern) {
     case Pattern::kContiguous:
-      pieces(by, at[0], std::uint64_t{bytes} * kWarpSize, 0, shift, false, cells, window);
+      pieces(by, at[0], std::uint64_t{bytes} * kWarpSize, 0, shift, false, home, window);
       break;
     case Pattern::kUniform:
       for (std::uint32_t left = access.mask; left != 0;) {  // runs of neighbouring lanes
         const auto first = static_cast<unsigned>(std::countr_zero(left));
         const auto n = static_cast<unsigned>(std::countr_one(left >> first));
-        pieces(by, at[0], bytes, first, n, true, cells, window);
+        pieces(by, at[0], bytes, first, n, true, home, window);
         left &= ~Entry::range(first, n);
         if (by.write) break;  // of several lanes that write the same place at once one wins
       }
@@ -423,16 +502,20 @@ void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const B
         unsigned n = 1;
         if (most > 1 && at[first + 1] == at[first]) {
           while (n < most && at[first + n] == at[first]) ++n;
-          pieces(by, at[first], bytes, first, by.write ? 1 : n, true, cells, window);
+          pieces(by, at[first], bytes, first, by.write ? 1 : n, true, home, window);
         } else {
           while (n < most && at[first + n] == at[first] + std::uint64_t{n} * bytes) ++n;
-          pieces(by, at[first], std::uint64_t{bytes} * n, first, shift, false, cells, window);
+          pieces(by, at[first], std::uint64_t{bytes} * n, first, shift, false, home, window);
         }
         left &= ~Entry::range(first, n);
       }
       break;
   }
-  if (!strong) return;
+  if (!strong || barrier) return;  // what mbarriers order is their own affair (vgpu/memory/async.hpp)
+  const bool versions = stale_share_ != 0 && shared == nullptr;
+  const bool may_release = by.write && (by.order == ptx::Order::kRelease || by.order == ptx::Order::kAcqRel ||
+                                        by.order == ptx::Order::kSc || !order.fences.empty());
+  if (!may_release && !versions && records_.empty()) return;
   Memory::OlderValues* older = nullptr;
   if (access.kind == Memory::AccessKind::kLoad && bytes == access.element_bytes) {
     older = &older_;
@@ -444,8 +527,10 @@ void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const B
                                   : access.pattern == Pattern::kUniform
                                       ? at[0]
                                       : at[0] + static_cast<std::uint64_t>(lane) * bytes;
-    for (unsigned done = 0; done < bytes; done += access.element_bytes)
-      synchronise(by, lane, address + done, access.element_bytes, shared, older);
+    for (unsigned done = 0; done < bytes; done += access.element_bytes) {
+      if (may_release || versions || may_have_records((address + done) / 8))
+        synchronise(by, lane, address + done, access.element_bytes, shared, older);
+    }
   }
   if (older != nullptr && older->mask != 0) access.older = older;
 }
@@ -453,10 +538,23 @@ void Races::kernel(Warp& warp, const Inst& inst, Memory::Access& access, const B
 void Races::touch(std::uint64_t address, std::uint64_t n, bool write, bool atomic,
                   const Memory::Accessor& who) {
   if (n == 0) return;
-  if (who.agent.value == 0) {
-    if (write) forget(address, n);
-    return;
+  if (who.agent.value != 0) {
+    touch_as(address, n, write, atomic, who, nullptr);
+  } else if (write) {
+    forget(address, n);
   }
+}
+
+void Races::touch_shared(const Block& block, std::uint64_t offset, std::uint64_t n, bool write,
+                         const Memory::Accessor& who) {
+  if (n == 0 || who.agent.value == 0 || block.order == nullptr) return;
+  enter(block);
+  block.order->closed = false;
+  touch_as(reinterpret_cast<std::uint64_t>(block.shared.data()) + offset, n, write, false, who, &block);
+}
+
+void Races::touch_as(std::uint64_t address, std::uint64_t n, bool write, bool atomic,
+                     const Memory::Accessor& who, const Block* shared) {
   Toucher by;
   by.agent = who.agent;
   by.write = write;
@@ -464,6 +562,8 @@ void Races::touch(std::uint64_t address, std::uint64_t n, bool write, bool atomi
   by.order = who.order;
   by.scope = who.scope == ptx::Scope::kNone ? ptx::Scope::kSys : who.scope;
   by.pe = who.pe;
+  by.block = shared;
+  by.async_proxy = shared != nullptr && !write && who.order == ptx::Order::kWeak;
   by.place = place_of(who);
   const bool strong = atomic || who.order != ptx::Order::kWeak;
   if (strong)
@@ -480,10 +580,13 @@ void Races::touch(std::uint64_t address, std::uint64_t n, bool write, bool atomi
     by.who = who.agent.value;
     by.clock = state_.agent(who.agent).clock;
   }
-  if (strong && write && stale_share_ != 0 && address - kArenaBase < kArenaBytes)
+  if (strong && write && shared == nullptr && stale_share_ != 0 && address - kArenaBase < kArenaBytes)
     by.fresh = !shadow::all_set(marks_, address - kArenaBase, n);
-  pieces(by, address, n, lane, 1, true, nullptr, 0);
-  if (strong && n <= 16)
+  if (strong && n <= 16) by.alike = alike(by.scope, static_cast<unsigned>(n), by.pe, shared != nullptr);
+  BlockOrder* const home = shared == nullptr ? nullptr : shared->order;
+  const std::uint64_t window = home == nullptr ? 0 : reinterpret_cast<std::uint64_t>(shared->shared.data());
+  pieces(by, address, n, lane, 1, true, home, window);
+  if (strong && n <= 16 && home == nullptr)
     synchronise(by, static_cast<int>(lane), address, static_cast<std::uint32_t>(n), nullptr, nullptr);
 }
 

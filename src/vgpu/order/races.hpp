@@ -33,8 +33,10 @@ struct Toucher {
   std::uint32_t clock = 0;
   std::uint32_t place = 0;
   std::uint32_t strength = 0;  // the upper bits of Entry::shape
+  std::uint32_t alike = 0;     // Races::alike()
   bool write = false, atomic = false;
   bool fresh = false;  // a write of bytes that were never written before
+  bool async_proxy = false;  // reads shared memory as asynchronous copies and MMAs do
   ptx::Order order{};
   ptx::Scope scope{};
   int pe = -1;
@@ -63,6 +65,9 @@ class Races {
   void kernel(Warp& warp, const Inst& inst, Memory::Access& access, const Block* shared);
   // [address, address + n) is read or written by somebody else.
   void touch(std::uint64_t address, std::uint64_t n, bool write, bool atomic, const Memory::Accessor& who);
+  // The same in the shared memory of a block.
+  void touch_shared(const Block& block, std::uint64_t offset, std::uint64_t n, bool write,
+                    const Memory::Accessor& who);
   // Forgets what is known of a range: it was freed, or allocated anew.
   void forget(std::uint64_t address, std::uint64_t n);
   // A fence of these lanes makes the relaxed reads before it acquire.
@@ -157,24 +162,52 @@ class Races {
     }
     return nullptr;
   }
+  // On top of the place: it works on an mbarrier; it reads through the async proxy.
+  static constexpr std::uint32_t kBarrierPlace = 0x80000000U, kProxyPlace = 0x40000000U,
+                                 kIgnoredPlace = 0x20000000U;
   std::uint32_t place_of(const Inst& inst);
   std::uint32_t place_of(const Memory::Accessor& who);
 
   void piece(LineCell& cell, const Toucher& by, std::uint32_t shape);
-  void pieces(const Toucher& by, std::uint64_t address, std::uint64_t bytes, unsigned first_lane,
-              unsigned shift_or_lanes, bool shared_lanes, LineCell* block_cells, std::uint64_t window);
+  void touch_as(std::uint64_t address, std::uint64_t n, bool write, bool atomic, const Memory::Accessor& who,
+                const Block* shared);
+  void pieces(Toucher& by, std::uint64_t address, std::uint64_t bytes, unsigned first_lane,
+              unsigned shift_or_lanes, bool shared_lanes, BlockOrder* home, std::uint64_t window);
+  LineCell& shared_cell(BlockOrder& home, std::uint64_t line) {
+    LineCell& cell = home.cells[line];
+    std::uint32_t& since = home.since[line];
+    if (since != home.epoch) {
+      if (home.closed || since < home.begun) {
+        drop(cell.read);
+        drop(cell.write);
+      }
+      since = home.epoch;
+    }
+    return cell;
+  }
+  void enter(const Block& block);
+  // Equal, and not 0, for strong accesses that are morally strong with each other wherever they coincide.
+  static std::uint32_t alike(ptx::Scope scope, unsigned element_bytes, int pe, bool in_shared);
+  std::uint32_t alike(const Entry& entry, bool in_shared) const;
   void check(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by);
   bool known(const Entry& earlier, const Entry& now, const Toucher& by);
   bool read_known(const Entry& earlier, const Entry& now, const Toucher& by) const;
   bool known_slowly(const Entry& earlier, const Entry& now, const Toucher& by);
   bool lanes_known(const WarpOrder& warp, const Knowledge& knowledge, const Entry& earlier,
                    std::uint32_t lanes);
+  bool needs_proxy_fence(const Entry& earlier, const Toucher& by) const;
   bool morally_strong(const Entry& a, const Entry& b) const;
   bool includes_each_other(std::uint32_t a, ptx::Scope a_scope, std::uint32_t b, ptx::Scope b_scope) const;
   void note_read(Entry& slot, const Entry& now, const Toucher& by);
   void note_write(LineCell& cell, const Entry& now, const Toucher& by);
   std::vector<Entry>& list_of(Entry& slot);
-  void drop(Entry& slot);
+  void prune(std::vector<Entry>& list, const Entry& now, const Toucher& by);
+  bool tabulate(Entry& slot, const Entry& now, const Toucher& by);
+  void give_back(Entry& slot);
+  void drop(Entry& slot) {
+    if (slot.who == Entry::kList) give_back(slot);
+    slot = {};
+  }
   void overwrite_flags(const LineCell& cell, const Entry& now, const Toucher& by);
 
   // ---- sync.cpp ----
@@ -190,10 +223,12 @@ class Races {
                      int lane);
 
   // ---- report.cpp ----
-  void report(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by);
+  void report(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by,
+              bool proxies = false);
   Site site_of(const Entry& entry, std::uint32_t lanes, const char* role) const;
   int pe_of(std::uint32_t who) const;
   std::uint32_t grid_of(std::uint32_t who) const;
+  std::uint32_t issuer(std::uint32_t who) const;  // the warp of the thread that it is or was issued by; or 0
   const Near* near_edge(const Entry& earlier, const Entry& now, const Toucher& by) const;
 
   Order& order_;
@@ -214,6 +249,19 @@ class Races {
   };
   std::array<Known, 256> memo_{};
   std::unordered_map<std::uint64_t, Records> records_;  // by address / 8
+  // May there be records of a word?
+  static constexpr std::size_t kFilterBits = 1U << 16U;
+  std::array<std::uint64_t, kFilterBits / 64> record_filter_{};
+  static std::size_t filter_bit(std::uint64_t word) { return (word * 0x9e3779b97f4a7c15ULL) >> 48U; }
+  bool may_have_records(std::uint64_t word) const {
+    const std::size_t bit = filter_bit(word);
+    return (record_filter_[bit / 64] >> (bit % 64) & 1U) != 0;
+  }
+  Records& records_of(std::uint64_t word) {
+    const std::size_t bit = filter_bit(word);
+    record_filter_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    return records_[word];
+  }
   std::deque<Near> near_;
   std::uint32_t stale_share_ = 0;
   Rng rng_{1};

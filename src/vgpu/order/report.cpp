@@ -65,13 +65,18 @@ int Races::pe_of(std::uint32_t who) const {
   return state_.grids[grid_of(who)].pe;
 }
 
-std::uint32_t Races::grid_of(std::uint32_t who) const {
+std::uint32_t Races::issuer(std::uint32_t who) const {
   for (int depth = 0; depth < 8 && !Order::State::is_thread({who}); ++depth) {
     const AgentId parent = state_.agent({who}).parent;
     if (parent.value == 0) return 0;
     who = Order::State::is_thread(parent) ? Order::State::warp_of(parent) : parent.value;
   }
-  return Order::State::is_thread({who}) ? state_.blocks[state_.block_of_warp[who]].grid : 0;
+  return Order::State::is_thread({who}) ? who : 0;
+}
+
+std::uint32_t Races::grid_of(std::uint32_t who) const {
+  const std::uint32_t warp = issuer(who);
+  return warp == 0 ? 0 : state_.blocks[state_.block_of_warp[warp]].grid;
 }
 
 Site Races::site_of(const Entry& entry, std::uint32_t lanes, const char* role) const {
@@ -163,8 +168,11 @@ struct RaceReport {
   const Entry& now;
   bool earlier_writes;
   const Toucher& by;
+  bool proxies = false;  // ordered, but through two proxies
   Finding finding;
   Site earlier_site, now_site;
+  unsigned begin = 0;         // of the bytes in question, in the line
+  std::uint32_t culprit = 0;  // the earlier lane that is not ordered, where that is known
 
   const Site& write_site() const { return earlier_writes ? earlier_site : now_site; }
   const Site& read_site() const { return earlier_writes ? now_site : earlier_site; }
@@ -184,14 +192,34 @@ struct RaceReport {
     const auto role = [](bool writes, const Entry& entry) {
       return entry.atomic() ? "atomic" : writes ? "write" : "read";
     };
-    const unsigned begin = std::max(earlier.offset(), now.offset()), end = std::min(earlier.end(), now.end());
-    const std::uint32_t now_lanes = now.lanes(begin, end);
-    const std::uint32_t earlier_lanes = earlier.lanes(begin, end);
-    std::uint32_t other = earlier_lanes;
-    // Of one warp: two different lanes.
+    begin = std::max(earlier.offset(), now.offset());
+    unsigned end = std::min(earlier.end(), now.end());
+    std::uint32_t other = earlier.lanes(begin, end);
+    // Of one warp: two different lanes. Of others: a lane that is not ordered, with the bytes that it has.
     if (earlier.who == now.who && std::popcount(other) > 1) other &= other - 1;
+    if (const std::uint32_t lanes = earlier.who == now.who ? 0 : unordered(other, end); lanes != 0) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(lanes));
+      other = culprit = 1U << lane;
+      if (!earlier.is_shared()) {
+        const unsigned piece = earlier.offset() + ((lane - earlier.first_lane()) << earlier.shift());
+        begin = std::max(begin, piece);
+        end = std::min(end, piece + (1U << earlier.shift()));
+      }
+    }
     earlier_site = races.site_of(earlier, other, role(earlier_writes, earlier));
-    now_site = races.site_of(now, now_lanes, role(by.write, now));
+    now_site = races.site_of(now, now.lanes(begin, end), role(by.write, now));
+  }
+
+  // Those of the earlier lanes of whose accesses the first lane of `now` knows nothing.
+  std::uint32_t unordered(std::uint32_t lanes, unsigned end) const {
+    if (!Order::State::is_thread({earlier.who}) || by.warp == nullptr) return 0;
+    const Knowledge& known = by.warp->of(std::countr_zero(now.lanes(begin, end)));
+    std::uint32_t out = 0;
+    for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+      const std::uint32_t lane = left & -left;
+      if (!races.state_.lane_knows(*by.warp, known, earlier.who, lane, earlier.clock)) out |= lane;
+    }
+    return out;
   }
 
   void plain() {
@@ -249,7 +277,9 @@ struct RaceReport {
       if (!Order::State::is_thread({near.record.who})) continue;
       if (races.state_.block_of_warp[near.record.who] != block || near.record.clock_value < earlier.clock)
         continue;
-      if (near.record.who == earlier.who && (earlier.lanes() >> near.record.lane & 1U) != 0) continue;
+      if (near.record.who == earlier.who &&
+          ((culprit != 0 ? culprit : earlier.lanes()) >> near.record.lane & 1U) != 0)
+        continue;
       const Entry release{near.record.who, near.record.clock_value, near.record.place, 0};
       const Site site = races.site_of(release, 1U << near.record.lane, "release");
       finding.why = thread_text(site) + " releases at " + line_text(site) + ", but the " +
@@ -469,15 +499,65 @@ struct RaceReport {
                 : "nvshmem_fence() (or nvshmem_quiet()) between the put and what announces it, or a "
                   "put-with-signal of its own for each piece, and a wait for exactly that signal";
         return true;
+      case AgentKind::kAsyncCopy:
+      case AgentKind::kAsyncMma:
+        copies(name, op_site, other, op_writes, other_writes);
+        return true;
       default:
         return false;
     }
   }
 
+  // An asynchronous copy of a kernel against whoever uses the same bytes.
+  void copies(const std::string& name, const Site& copy, const Site& other, bool copy_writes,
+              bool other_writes) {
+    const bool copy_first = operation(earlier.who) != nullptr;
+    finding.kind = FindingKind::kDataRace;
+    finding.message = pe_text(other.pe) + (other_writes ? " writes what " : " reads what ") + name +
+                      (copy_writes ? " writes" : " reads") + ", and nothing orders the two";
+    finding.why = name + " of " + line_text(copy) +
+                  (copy_writes ? " writes its target" : " reads its source") +
+                  " any time until it is complete; nothing orders " + side(now_site, by.write) + " after " +
+                  side(earlier_site, earlier_writes);
+    if (!copy_first && !copy_writes) {
+      finding.advice =
+          "a barrier of the block between " + line_text(other) +
+          " and the copy; where the write is meant to come later, cp.async.bulk.wait_group.read 0 "
+          "by the thread that issued the copy, and a barrier, before it";
+    } else if (!copy_first) {
+      finding.advice = "let the threads of " + line_text(other) +
+                       " arrive at a barrier (of the block, or an mbarrier) that the thread which issues the "
+                       "copy has waited for";
+    } else if (copy_writes) {
+      finding.advice =
+          "wait for the copy's mbarrier (mbarrier.try_wait, cuda::barrier::wait) before " + line_text(other);
+    } else {
+      finding.advice =
+          "cp.async.bulk.wait_group.read 0 by the thread that issued the copy, and a barrier of "
+          "the block, before " +
+          line_text(other);
+    }
+  }
+
+  void two_proxies() {
+    finding.kind = FindingKind::kDataRace;
+    const std::string name = races.places_[now.place].what;
+    finding.message = pe_text(now_site.pe) +
+                      " reads through the async proxy what it has written with plain "
+                      "stores, and no proxy fence lies between";
+    finding.why = (name.empty() ? std::string("the instruction") : name) + " at " + line_text(now_site) +
+                  " may miss the write at " + line_text(earlier_site) +
+                  ": a barrier orders accesses of one proxy only";
+    finding.advice = "fence.proxy.async (cuda::ptx::fence_proxy_async) by the threads that write, after " +
+                     line_text(earlier_site) + " and before the barrier";
+  }
+
   Finding build() {
     sides();
     const Races::Near* near = races.near_edge(earlier, now, by);
-    if (flags()) {
+    if (proxies) {
+      two_proxies();
+    } else if (flags()) {
     } else if (near != nullptr) {
       from_near(*near);
     } else if (stale()) {
@@ -496,7 +576,7 @@ struct RaceReport {
       if (std::none_of(finding.sites.begin(), finding.sites.end(), same))
         finding.sites.push_back(std::move(site));
     }
-    const std::uint64_t address = by.line + std::max(earlier.offset(), now.offset());
+    const std::uint64_t address = by.line + begin;
     if (by.block != nullptr) {
       const Dim3& at = by.block->index;
       finding.address.pe = now_site.pe;
@@ -514,21 +594,22 @@ struct RaceReport {
   }
 };
 
-void Races::report(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by) {
+void Races::report(const Entry& earlier, bool earlier_writes, const Entry& now, const Toucher& by,
+                   bool proxies) {
   if (!by.write && earlier.strong() && !now.strong()) {  // a flag polled with plain loads
     const auto found = records_.find((by.line + std::max(earlier.offset(), now.offset())) / 8);
     const int lane = std::countr_zero(now.lanes(std::max(earlier.offset(), now.offset()), now.end()));
     if (found != records_.end() && !found->second.empty())
       remember_near(NearReason::kPlainPoll, found->second.back(), found->second.back().clock, by, lane);
   }
-  const std::uint64_t key = (std::uint64_t{earlier.place} << 32U | now.place) * 4 +
+  const std::uint64_t key = (std::uint64_t{earlier.place} << 32U | now.place) * 8 + (proxies ? 4U : 0U) +
                             (earlier_writes ? 2U : 0U) + (by.write ? 1U : 0U);
   const auto known = reported_.find(key);
   if (known != reported_.end()) {
     findings_.add_count(known->second, 1);
     return;
   }
-  RaceReport maker{*this, earlier, now, earlier_writes, by, {}, {}, {}};
+  RaceReport maker{*this, earlier, now, earlier_writes, by, proxies, {}, {}, {}, 0, 0};
   reported_.emplace(key, findings_.add(maker.build()));
 }
 

@@ -97,7 +97,7 @@ void Races::synchronise(const Toucher& by, int lane, std::uint64_t address, std:
     record.clock = order_.release(
         by.warp != nullptr ? AgentId{by.who * kWarpSize + static_cast<std::uint32_t>(lane)} : by.agent);
   }
-  Records& records = records_[address / 8];
+  Records& records = records_of(address / 8);
   // A chain of updates: what they release adds up where they reach equally far.
   for (Record& other : records) {
     const bool same_block = Order::State::is_thread({by.who}) && Order::State::is_thread({other.who}) &&
