@@ -1,6 +1,6 @@
-// libFuzzer target: any text either is a litmus test or gives an error with a message and a line; what parses can
-// be traced and explored for a moment without a fault. Run: build-fuzz/fuzz_litmus_parser fuzz/corpus/litmus
-// -dict=fuzz/litmus.dict -max_total_time=120 (see fuzz/CMakeLists.txt).
+// libFuzzer target: any text either is a litmus test or gives an error with a message and a line; what parses
+// can be traced and explored for a moment without a fault. Run: build-fuzz/fuzz_litmus_parser
+// fuzz/corpus/litmus -dict=fuzz/litmus.dict -max_total_time=120 (see fuzz/CMakeLists.txt).
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

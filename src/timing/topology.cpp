@@ -106,9 +106,9 @@ Result<std::string> path_of(const std::string& what) {
   if (what.find('/') == std::string::npos && fs::is_regular_file(path)) return path.string();
   const std::vector<std::string> names = topology_names();
   const std::string near = did_you_mean(what, names);
-  return usage_error("no topology is named \"" + what + "\"",
-                     (near.empty() ? "there are: " + join(names, ", ") : near) +
-                         "; a path to a .toml file will do too");
+  return usage_error(
+      "no topology is named \"" + what + "\"",
+      (near.empty() ? "there are: " + join(names, ", ") : near) + "; a path to a .toml file will do too");
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ TEST(KernelLibrary, EveryDirectoryIsRead) {
   EXPECT_GE(all->size(), 5U);
   const Result<std::vector<KernelLibrary>> some = kernel_library("all_reduce");
   ASSERT_TRUE(some.ok());
-  EXPECT_EQ(some->size(), 2U);
+  EXPECT_EQ(some->size(), 3U);
 }
 
 }  // namespace

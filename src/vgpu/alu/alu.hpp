@@ -7,12 +7,13 @@
 // on floating-point data, never the host's libm, rounding mode or estimate instructions.
 //
 // Choices where the ISA leaves room (the exact operations were compared with an H200, bit for bit):
-//   NaN: f32 results are 0x7fffffff, f16 and bf16 ones 0x7fff, also of neg and abs. f64 hands on a NaN operand,
-//   made quiet (which of several: float64.cpp); an invalid f64 operation gives 0xfff8000000000000. cvt between
-//   f64 and a narrower type keeps the sign and the leading payload bits, from bf16 all bits; other conversions
-//   give the canonical NaN. Quotients and remainders of an integer division by zero are all ones. .ftz flushes
-//   products and sums by their value before rounding. approx forms are at least as exact as the ISA asks; see
-//   approx.cpp. Matrix products: mma.hpp. tests/gpu/golden has what an H200 gave for every form.
+//   NaN: f32 results are 0x7fffffff, f16 and bf16 ones 0x7fff, also of neg and abs. f64 hands on a NaN
+//   operand, made quiet (which of several: float64.cpp); an invalid f64 operation gives 0xfff8000000000000.
+//   cvt between f64 and a narrower type keeps the sign and the leading payload bits, from bf16 all bits;
+//   other conversions give the canonical NaN. Quotients and remainders of an integer division by zero are all
+//   ones. .ftz flushes products and sums by their value before rounding. approx forms are at least as exact
+//   as the ISA asks; see approx.cpp. Matrix products: mma.hpp. tests/gpu/golden has what an H200 gave for
+//   every form.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ using ptx::Opcode;
 
 // The destination of mbarrier.test_wait and try_wait is the condition itself.
 bool waits_for_phase(const ptx::Instruction& instruction) {
-  return instruction.op == Opcode::kMbarrier && (instruction.sub_op == ptx::SubOp::kTestWait ||
-                                                 instruction.sub_op == ptx::SubOp::kTryWait);
+  return instruction.op == Opcode::kMbarrier &&
+         (instruction.sub_op == ptx::SubOp::kTestWait || instruction.sub_op == ptx::SubOp::kTryWait);
 }
 
 struct Loop {
@@ -45,8 +45,8 @@ std::optional<std::size_t> definition(const Loop& loop, std::int32_t reg, std::s
 }
 
 bool is_load(const ptx::Instruction& instruction) {
-  return instruction.op == Opcode::kLd || instruction.op == Opcode::kAtom ||
-         instruction.op == Opcode::kLdu || waits_for_phase(instruction);
+  return instruction.op == Opcode::kLd || instruction.op == Opcode::kAtom || instruction.op == Opcode::kLdu ||
+         waits_for_phase(instruction);
 }
 
 // Follows copies and conversions back to a load; `exact` turns false where something else was computed on the

@@ -298,7 +298,8 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
       warp->tid[1][lane] = linear / grid.block_dim.x % grid.block_dim.y;
       warp->tid[2][lane] = linear / grid.block_dim.x / grid.block_dim.y;
     }
-    warp->local_changes = warp->older_reads = warp->effects = warp->time_reads = warp->barriers = warp->stamp = 0;
+    warp->local_changes = warp->older_reads = warp->effects = warp->time_reads = warp->barriers =
+        warp->stamp = 0;
     warp->repeats_at = ~0ULL;
     warp->cluster_arrived = 0;
     warp->carry = warp->back_branches = 0;

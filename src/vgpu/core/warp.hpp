@@ -63,10 +63,10 @@ struct SpinTrack {
   std::int32_t branch = -1;  // where the comparison began
   std::uint32_t compares_left = 0;
   std::uint64_t hash = 0;
-  std::uint64_t effects = 0;                   // CoreWarp::effects + local_changes + older_reads when it began
-  std::uint64_t changes = 0;                   // Memory::changes() when it began
-  std::uint32_t visits = 0;                    // of backward branches
-  std::uint32_t next_visit = 16;               // when the next comparison begins
+  std::uint64_t effects = 0;      // CoreWarp::effects + local_changes + older_reads when it began
+  std::uint64_t changes = 0;      // Memory::changes() when it began
+  std::uint32_t visits = 0;       // of backward branches
+  std::uint32_t next_visit = 16;  // when the next comparison begins
   std::uint64_t barriers = 0, time_reads = 0;  // CoreWarp's when it began
   bool follower = false;    // of a group that left another's loop for a while: only records for it
   bool own_change = false;  // the loop itself changed memory

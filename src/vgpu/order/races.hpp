@@ -35,7 +35,7 @@ struct Toucher {
   std::uint32_t strength = 0;  // the upper bits of Entry::shape
   std::uint32_t alike = 0;     // Races::alike()
   bool write = false, atomic = false;
-  bool fresh = false;  // a write of bytes that were never written before
+  bool fresh = false;        // a write of bytes that were never written before
   bool async_proxy = false;  // reads shared memory as asynchronous copies and MMAs do
   ptx::Order order{};
   ptx::Scope scope{};

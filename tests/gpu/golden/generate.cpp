@@ -1,5 +1,5 @@
-// Writes into the folder named on the command line: forms.ptx (an entry for each form that has golden vectors),
-// forms.txt (the forms, in order) and wgmma.ptx. See README.md.
+// Writes into the folder named on the command line: forms.ptx (an entry for each form that has golden
+// vectors), forms.txt (the forms, in order) and wgmma.ptx. See README.md.
 #include <fstream>
 #include <iostream>
 
