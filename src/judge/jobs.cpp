@@ -25,8 +25,9 @@ Result<std::size_t> run_until_bad(std::size_t n_jobs, int n_parallel,
       }
       Result<bool> good = run(mine);
       const std::scoped_lock lock(mutex);
+      const bool bad = !good || !*good;
       if (!good) errors.emplace(mine, std::move(good).error());
-      if (errors.contains(mine) || !*good) first_bad = std::min(first_bad, mine);
+      if (bad) first_bad = std::min(first_bad, mine);
     }
   };
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());

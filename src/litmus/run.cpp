@@ -6,7 +6,6 @@ namespace echolo::litmus {
 
 using model::Event;
 using model::EventId;
-using model::EventSet;
 using model::Kind;
 
 Run::Run(const Program& program, const TraceLimits& limits) : program_(&program), limits_(limits) {
