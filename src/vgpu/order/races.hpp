@@ -217,6 +217,8 @@ class Races {
   // `value`: what the read returns of [address, address + bytes).
   void observe(const Records& records, const Toucher& by, int lane, std::uint64_t address,
                std::uint32_t bytes, const std::uint64_t* value);
+  // Of at most 8 bytes of memory, little end first.
+  static std::uint64_t value_at(std::uint64_t address, std::uint32_t bytes);
   static const Record& told_by(const Record& record, const std::uint64_t* value);
   void remember_taken(const Record& record, const Toucher& by, int lane);
   void remember_near(NearReason reason, const Record& record, const Clock& clock, const Toucher& by,

@@ -16,16 +16,16 @@ bool releases(ptx::Order order) {
   return order == ptx::Order::kRelease || order == ptx::Order::kAcqRel || order == ptx::Order::kSc;
 }
 
-std::uint64_t value_at(std::uint64_t address, std::uint32_t bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), std::min<std::uint32_t>(bytes, 8));
-  return value;
-}
-
 constexpr std::size_t kMostPending = 64;
 constexpr std::size_t kMostNear = 4096;
 
 }  // namespace
+
+std::uint64_t Races::value_at(std::uint64_t address, std::uint32_t bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, reinterpret_cast<const void*>(address), std::min<std::uint32_t>(bytes, 8));
+  return value;
+}
 
 void Races::synchronise(const Toucher& by, int lane, std::uint64_t address, std::uint32_t bytes,
                         const Block* shared, Memory::OlderValues* older) {
@@ -41,8 +41,7 @@ void Races::synchronise(const Toucher& by, int lane, std::uint64_t address, std:
         older->mask |= 1U << static_cast<unsigned>(lane);
         older->value[lane] = version->value;
         ++by.kernel_warp->older_reads;
-        const Records told = version->records;
-        observe(told, by, lane, address, bytes, &version->value);
+        observe(version->records, by, lane, address, bytes, &version->value);
         return;
       }
     }

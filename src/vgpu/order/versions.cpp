@@ -6,7 +6,6 @@
 // see the newest value ("Atomicity"). No value stays readable for long: strong loads become current.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "vgpu/order/races.hpp"
 
@@ -18,12 +17,6 @@ constexpr std::size_t kMostReaders = 16;       // of a value; beyond that nothin
 constexpr std::size_t kMostWords = 1U << 16U;  // beyond that all older values are forgotten
 constexpr std::size_t kMostFences = 64;
 constexpr std::uint64_t kCurrentWithin = 2048;  // strong accesses of the machine
-
-std::uint64_t value_at(std::uint64_t address, std::uint32_t bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, reinterpret_cast<const void*>(address), bytes);
-  return value;
-}
 
 }  // namespace
 
@@ -75,7 +68,6 @@ void Races::keep_version(const Toucher& by, int lane, std::uint64_t address, std
     if (word.older.size() > kMostVersions) word.older.pop_front();
   }
   word.readers.clear();
-  // A read-modify-write reads what it replaces and is told of no older value than its own.
 }
 
 Races::Version* Races::older_version(const Toucher& by, int lane, std::uint64_t address,
