@@ -5,6 +5,6 @@ set -euo pipefail
 source "$(dirname "$0")/scripts/setup.sh"
 setup_packages
 setup_venv
-build
+build release echolo
 if [ $# -gt 0 ]; then exec build/echolo "$@"; fi
 exec build/echolo optimize ag_gemm --world 4 --proposer search

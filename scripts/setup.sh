@@ -66,9 +66,9 @@ setup_venv() {
   echo "$wanted" >"$stamp"
 }
 
-# build [PRESET]
+# build [PRESET [TARGET]]: without a target everything, the tests and benchmarks too
 build() {
-  local preset=${1:-release} dir=build log
+  local preset=${1:-release} target=${2:-all} dir=build log
   [ "$preset" = release ] || dir=build-$preset
   log=$dir/configure.log
   mkdir -p "$dir"
@@ -78,9 +78,9 @@ build() {
   fi
   if [ -t 2 ]; then
     say "building ($preset)"
-    cmake --build "$dir" -j "$(nproc)" >&2 || fail "the build did not work"
+    cmake --build "$dir" --target "$target" -j "$(nproc)" >&2 || fail "the build did not work"
   else
-    cmake --build "$dir" -j "$(nproc)" 2>&1 | awk '/^\[[0-9]+\/[0-9]+\]/ { if (systime() - last >= 20) { print; fflush(); last = systime() } next } /no work to do/ { next } { print; fflush() }' >&2
+    cmake --build "$dir" --target "$target" -j "$(nproc)" 2>&1 | awk '/^\[[0-9]+\/[0-9]+\]/ { if (systime() - last >= 20) { print; fflush(); last = systime() } next } /no work to do/ { next } { print; fflush() }' >&2
     [ "${PIPESTATUS[0]}" = 0 ] || fail "the build did not work"
   fi
 }
