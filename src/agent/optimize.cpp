@@ -90,7 +90,7 @@ class Run {
     report_.world = plan_.world;
     report_.dtype = dtype_name(plan_.dtype);
     report_.fabric = options_.check.fabric;
-    report_.n_jobs = plan_.sizes.size() * plan_.seeds.size() * plan_.schedules.size();
+    report_.n_jobs = plan_.n_jobs();
     for (const judge::PlannedSize& size : plan_.sizes) {
       if (size.name != "drawn" || report_.target.name.empty()) report_.target = size;
     }
@@ -312,6 +312,7 @@ class Run {
                     check.fabric,
                     "--timeout",
                     std::to_string((check.timeout.count() + 999) / 1000)};
+    if (!check.policy.empty()) command.argv.insert(command.argv.end(), {"--policy", check.policy});
     for (const std::string& size : check.sizes) command.argv.insert(command.argv.end(), {"--size", size});
     for (const std::string& setting : check.settings)
       command.argv.insert(command.argv.end(), {"--set", setting});

@@ -3,6 +3,7 @@
 
 #include "cli/session.hpp"
 #include "judge/kept.hpp"
+#include "judge/minimise.hpp"
 #include "problem/suite.hpp"
 
 namespace echolo::cli {
@@ -11,6 +12,7 @@ namespace {
 struct Arguments {
   std::string problem, candidate;
   std::vector<std::string> knobs;
+  bool as_found = false;
   CheckFlags flags;
 };
 
@@ -25,6 +27,10 @@ int run(const Session& session, const Arguments& given) {
   if (!options) return session.fail(options.error());
   auto progress = session.progress();
   Result<judge::Verdict> verdict = judge::check_candidate(*problem, *candidate, *options, *progress);
+  if (verdict && !given.as_found) {
+    if (Status done = judge::minimise_check(*verdict, *problem, *candidate, *options, *progress); !done)
+      verdict = done.error();
+  }
   progress.reset();
   if (!verdict) return session.fail(verdict.error());
   return session.print(*verdict, judge::keep_check(store.value(), *problem, *candidate, *options, *verdict));
@@ -43,6 +49,8 @@ void add_check(CLI::App& app, Session& session) {
   command->add_option("--knob", given->knobs, "NAME=VALUE: a knob of the kernel; may be given several times")
       ->take_all()
       ->allow_extra_args(false);
+  command->add_flag("--as-found", given->as_found,
+                    "Show a finding as it was found, without looking for a smaller run that shows it");
   command->add_flag("--verbose", session.verbose, "Every wrong comparison and the whole log");
   command->callback(
       [&session, given] { session.chosen = [&session, given] { return run(session, *given); }; });

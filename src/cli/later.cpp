@@ -21,7 +21,7 @@ void add_one(CLI::App& parent, Session& session, const std::string& name, const 
 }  // namespace
 
 void add_later(CLI::App& app, Session& session) {
-  for (const char* name : {"measure", "replay", "experiment", "docs", "serve", "demo"}) {
+  for (const char* name : {"measure", "experiment", "docs", "serve", "demo"}) {
     add_one(app, session, name, name);
   }
   CLI::App* runs = app.get_subcommand("runs");

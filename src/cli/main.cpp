@@ -80,6 +80,7 @@ int run(int argc, char** argv) {
   echolo::cli::add_reference(app, session);
   echolo::cli::add_check(app, session);
   echolo::cli::add_sanitize(app, session);
+  echolo::cli::add_replay(app, session);
   echolo::cli::add_optimize(app, session);
   echolo::cli::add_runs(app, session);
   echolo::cli::add_litmus(app, session);

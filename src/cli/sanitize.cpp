@@ -3,6 +3,7 @@
 
 #include "cli/session.hpp"
 #include "judge/kept.hpp"
+#include "judge/minimise.hpp"
 #include "judge/sanitize.hpp"
 
 namespace echolo::cli {
@@ -12,6 +13,7 @@ struct Arguments {
   std::string program;
   judge::SanitizeOptions options;
   ScheduleFlags schedule{.n_seeds = 1, .n_schedules = 1};
+  bool as_found = false;
 };
 
 int run(const Session& session, Arguments given) {
@@ -23,6 +25,10 @@ int run(const Session& session, Arguments given) {
   if (Status fits = take_schedule(given.schedule, given.options); !fits) return session.fail(fits.error());
   auto progress = session.progress();
   Result<judge::Verdict> verdict = judge::sanitize_program(given.program, given.options, *progress);
+  if (verdict && !given.as_found) {
+    if (Status done = judge::minimise_program(*verdict, given.program, given.options, *progress); !done)
+      verdict = done.error();
+  }
   progress.reset();
   if (!verdict) return session.fail(verdict.error());
   return session.print(*verdict, judge::keep_sanitize(store.value(), given.program, given.options, *verdict));
@@ -38,6 +44,8 @@ void add_sanitize(CLI::App& app, Session& session) {
   add_common_options(*command, session);
   command->add_option("-n,--world", options.world, "Number of PEs (default: 2)");
   add_schedule_options(*command, given->schedule);
+  command->add_flag("--as-found", given->as_found,
+                    "Show a finding as it was found, without looking for a smaller run that shows it");
   command->add_flag("--verbose", session.verbose, "The whole log");
   command->add_option("PROGRAM", given->program, "A .cu file with main")->required();
   command->add_option("ARGS", options.arguments, "Arguments of the program, after --");

@@ -6,6 +6,7 @@
 
 #include "agent/options.hpp"
 #include "base/text.hpp"
+#include "vgpu/core/policy.hpp"
 
 namespace echolo::cli {
 namespace {
@@ -87,7 +88,8 @@ void add_schedule_options(CLI::App& command, ScheduleFlags& flags) {
   const std::string seeds = std::to_string(flags.n_seeds), schedules = std::to_string(flags.n_schedules);
   command.add_option("--seeds", flags.n_seeds, "How many seeds (default: " + seeds + ")");
   command.add_option("--schedules", flags.n_schedules,
-                     "How many schedules: one fair, the others random (default: " + schedules + ")");
+                     "How many schedules for each seed, spread over the policies (default: " + schedules + ")");
+  command.add_option("--policy", flags.policy, "Only this scheduling policy: " + vgpu::policy_names());
   command.add_option("--seed", flags.seed, "The first seed (default: 1)");
   command.add_option("--fabric", flags.fabric, "nvlink or rdma (default: nvlink)");
   command.add_option("--timeout", flags.timeout_s, "Seconds that one job may take (default: 60)");

@@ -45,6 +45,7 @@ struct ScheduleFlags {
   std::int64_t seed = 1;
   int n_seeds = 3;
   int n_schedules = 2;
+  std::string policy;  // empty: spread over all
   std::string fabric = "nvlink";
   double timeout_s = 60;
 };
@@ -66,6 +67,7 @@ Status take_schedule(const ScheduleFlags& flags, Options& options) {
   options.seed = static_cast<std::uint64_t>(flags.seed);
   options.n_seeds = flags.n_seeds;
   options.n_schedules = flags.n_schedules;
+  options.policy = flags.policy;
   options.fabric = flags.fabric;
   options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(flags.timeout_s * 1000));
   return {};
@@ -81,6 +83,7 @@ void add_problems(CLI::App& app, Session& session);
 void add_reference(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_sanitize(CLI::App& app, Session& session);
+void add_replay(CLI::App& app, Session& session);
 void add_optimize(CLI::App& app, Session& session);
 void add_runs(CLI::App& app, Session& session);
 void add_doctor(CLI::App& app, Session& session);

@@ -54,6 +54,16 @@ class Check {
     verdict_.dtype = dtype_name(plan_.dtype);
     verdict_.fabric = options_.fabric;
     verdict_.sources[candidate_.path] = candidate_.text;
+    std::error_code code;
+    verdict_.origin =
+        std::filesystem::absolute(candidate_.library ? candidate_.library->directory : candidate_.path, code)
+            .string();
+    verdict_.problem_folder = problem_.directory;
+    verdict_.seeds = plan_.seeds;
+    verdict_.schedules = plan_.schedules;
+    verdict_.timeout_ms = options_.timeout.count();
+    for (const KnobValue& knob : candidate_.knobs)
+      verdict_.knobs.push_back(knob.name + "=" + std::to_string(knob.value));
     if (!screened()) return std::move(verdict_);
     start_reference();
     if (Status status = compile_source(); !status) return status.error();
@@ -133,8 +143,8 @@ class Check {
     std::vector<PlannedJob> jobs;
     for (std::size_t size = 0; size < plan_.sizes.size(); ++size) {
       for (std::size_t seed = 0; seed < plan_.seeds.size(); ++seed) {
-        for (std::size_t schedule = 0; schedule < plan_.schedules.size(); ++schedule) {
-          jobs.push_back({size, seed, schedule});
+        for (std::size_t k = 0; k < plan_.per_seed(); ++k) {
+          jobs.push_back({size, seed, seed * plan_.per_seed() + k});
         }
       }
     }
@@ -179,6 +189,7 @@ class Check {
     spec.fabric = options_.fabric;
     spec.timeout = options_.timeout;
     spec.register_counts = compiled_.register_counts;
+    spec.trace = options_.trace;
     runtime::CandidateJob& job = spec.candidate;
     job.library = compiled_.output;
     job.problem = problem_.name;
@@ -202,9 +213,11 @@ class Check {
     if (!result) return result.error();
     name_sources(*result, request_);
     JobOutcome outcome;
-    outcome.findings = judge_findings(*result, request_,
-                                      {spec.seed, plan_.schedules[planned.schedule], size.name, size.params});
+    outcome.findings =
+        judge_findings(*result, request_,
+                       {spec.world, spec.seed, plan_.schedules[planned.schedule], size.name, size.params});
     outcome.pes = pe_outputs(*result);
+    judge_trace(*result, request_, outcome);
     const bool ran = result->status == "correct" || result->status == "leak";
     if (ran) {
       CheckRow where;
@@ -242,10 +255,14 @@ class Check {
         verdict_.findings.begin(), verdict_.findings.end(),
         [](const JudgedFinding& judged) { return judged.finding.kind != vgpu::FindingKind::kLeak; });
     verdict_.checks.insert(verdict_.checks.end(), outcome.rows.begin(), outcome.rows.end());
+    verdict_.trace = std::move(outcome.trace);
+    verdict_.trace_skipped = outcome.trace_skipped;
     if (outcome.status != "correct") {
       verdict_.status = outcome.status;
       verdict_.message = outcome.message;
       verdict_.pes = std::move(outcome.pes);
+      verdict_.failed = Replay{plan_.world, plan_.seeds[job.seed], plan_.schedules[job.schedule],
+                               plan_.sizes[job.size].name, plan_.sizes[job.size].params};
     } else if (job.seed == 0 && job.schedule == 0) {
       verdict_.modelled.push_back(std::move(outcome.modelled));
     }

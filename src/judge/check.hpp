@@ -17,6 +17,12 @@ namespace echolo::judge {
 inline constexpr int kCalls = 3;    // consecutive calls on one state
 inline constexpr int kReplays = 3;  // of one captured graph
 
+// One size of the plan.
+struct PlannedSize {
+  std::string name;  // "smoke", "small", "drawn", or as asked
+  Params params;
+};
+
 struct CheckOptions {
   int world = 0;                      // 0: the problem's smallest
   std::string dtype;                  // empty: the problem's first that the candidate has
@@ -24,26 +30,28 @@ struct CheckOptions {
   std::vector<std::string> settings;  // key=value on top of each size
   int n_seeds = 3;
   std::uint64_t seed = 1;  // the first one; the others follow
-  int n_schedules = 2;     // fair, then random ones
+  int n_schedules = 2;     // of each seed, spread over the policies (schedules.hpp)
+  std::string policy;      // empty: spread; else only this one
   std::string fabric = "nvlink";
   std::chrono::milliseconds timeout{60'000};                // of one job
   int n_parallel = 0;                                       // jobs at once; 0: as many as cores
   std::string compile_cache, reference_cache, work_folder;  // of the store
+  // Where not empty: exactly these instead of what the options above lead to.
+  std::vector<PlannedSize> exact_sizes;
+  std::vector<Schedule> exact_schedules;
+  vgpu::TraceFilter trace;  // of every job; the verdict keeps that of the last one that counts
 };
 
-// One size of the plan.
-struct PlannedSize {
-  std::string name;  // "smoke", "small", "drawn", or as asked
-  Params params;
-};
-
-// What a check consists of: every combination of sizes, seeds and schedules is one job.
+// What a check consists of: for every size and seed one job for each of the seed's schedules.
 struct CheckPlan {
   int world = 0;
   DType dtype{};
   std::vector<PlannedSize> sizes;
   std::vector<std::uint64_t> seeds;
-  std::vector<Schedule> schedules;
+  std::vector<Schedule> schedules;  // of the first seed, then of the second, ...
+
+  std::size_t per_seed() const { return schedules.size() / seeds.size(); }
+  std::size_t n_jobs() const { return sizes.size() * schedules.size(); }
 };
 
 // Errors (kUsage): world, size, setting or dtype that the problem or candidate does not have.

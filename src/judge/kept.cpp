@@ -42,6 +42,7 @@ json options_json(const CheckOptions& options) {
           {"seeds", options.n_seeds},
           {"seed", options.seed},
           {"schedules", options.n_schedules},
+          {"policy", options.policy},
           {"fabric", options.fabric},
           {"timeout_ms", options.timeout.count()}};
 }
@@ -56,6 +57,7 @@ Result<CheckOptions> check_options_from(const json& json) {
     json.at("seeds").get_to(options.n_seeds);
     json.at("seed").get_to(options.seed);
     json.at("schedules").get_to(options.n_schedules);
+    options.policy = json.value("policy", "");
     json.at("fabric").get_to(options.fabric);
     options.timeout = std::chrono::milliseconds(json.at("timeout_ms").get<std::int64_t>());
     return options;
@@ -89,6 +91,7 @@ Status keep_sanitize(store::Store& store, const std::string& path, const Sanitiz
                     {"seeds", options.n_seeds},
                     {"seed", options.seed},
                     {"schedules", options.n_schedules},
+                    {"policy", options.policy},
                     {"fabric", options.fabric},
                     {"timeout_ms", options.timeout.count()}};
   store::KeptVerdict kept;

@@ -99,6 +99,17 @@ std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const C
   return out;
 }
 
+void judge_trace(runtime::JobResult& job, const CompileRequest& compiled, JobOutcome& outcome) {
+  outcome.trace = std::move(job.trace);
+  outcome.trace_skipped = job.trace_skipped;
+  for (vgpu::TraceEvent& event : outcome.trace) {
+    event.where.file = user_path(event.where.file, compiled);
+    // The words say enough; where they come from is in the finding.
+    if (const std::size_t place = event.address.find(" at "); place != std::string::npos)
+      event.address.erase(place, event.address.find(", byte ", place) - place);
+  }
+}
+
 std::vector<PeOutput> pe_outputs(const runtime::JobResult& job) {
   std::vector<PeOutput> out;
   for (std::size_t i = 0; i < job.pes.size(); ++i) {

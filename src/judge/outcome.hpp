@@ -20,6 +20,8 @@ struct JobOutcome {
   std::vector<CheckRow> rows;
   std::vector<PeOutput> pes;
   ModelledSize modelled;
+  std::vector<vgpu::TraceEvent> trace;
+  std::uint64_t trace_skipped = 0;
 };
 
 // Places in the job's messages as the user knows them.
@@ -32,6 +34,9 @@ void settle(const runtime::JobResult& job, JobOutcome& outcome);
 // File names as the user knows them, circumstances added, leaks last.
 std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const CompileRequest& compiled,
                                           const Replay& replay);
+
+// The trace with file names as the user knows them.
+void judge_trace(runtime::JobResult& job, const CompileRequest& compiled, JobOutcome& outcome);
 
 // What PEs had to say, where they did not end well or printed something.
 std::vector<PeOutput> pe_outputs(const runtime::JobResult& job);

@@ -4,12 +4,13 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "judge/check.hpp"
+#include "judge/schedules.hpp"
 
 namespace echolo::judge {
 namespace {
 
 // Raised whenever what a check does changes, so that old verdicts are not taken for new ones.
-constexpr const char* kCheckVersion = "1";
+constexpr const char* kCheckVersion = "2";
 
 Result<DType> choose_dtype(const Problem& problem, const Candidate& candidate, const std::string& asked) {
   if (!asked.empty()) {
@@ -54,14 +55,13 @@ Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
   if (options.fabric != "nvlink" && options.fabric != "rdma") {
     return usage_error("unknown fabric '" + options.fabric + "'", "nvlink or rdma");
   }
-  if (options.n_seeds < 1 || options.n_schedules < 1)
-    return usage_error("--seeds and --schedules must be at least 1");
   Result<DType> dtype = choose_dtype(problem, candidate, options.dtype);
   if (!dtype) return dtype.error();
   plan.dtype = *dtype;
 
   std::vector<std::string> names = options.sizes;
-  if (names.empty()) {
+  plan.sizes = options.exact_sizes;
+  if (names.empty() && plan.sizes.empty()) {
     for (const SizeSpec& size : problem.sizes) {
       if (names.size() < 2) names.push_back(size.name);
     }
@@ -81,8 +81,13 @@ Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
   }
   for (int i = 0; i < options.n_seeds; ++i)
     plan.seeds.push_back(options.seed + static_cast<std::uint64_t>(i));
-  for (int i = 0; i < options.n_schedules; ++i) {
-    plan.schedules.push_back({i == 0 ? "fair" : "random", static_cast<std::uint64_t>(std::max(1, i))});
+  if (options.exact_schedules.empty()) {
+    Result<std::vector<Schedule>> schedules =
+        spread_schedules(options.n_seeds, options.n_schedules, options.policy);
+    if (!schedules) return schedules.error();
+    plan.schedules = std::move(*schedules);
+  } else {
+    plan.schedules = options.exact_schedules;
   }
   if (candidate.library) {
     if (Status fits = fits_library(*candidate.library, problem, plan.world, options.fabric); !fits)

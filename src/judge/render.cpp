@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "judge/invocation.hpp"
+#include "judge/schedules.hpp"
 #include "judge/verdict.hpp"
 
 namespace echolo::judge {
@@ -161,6 +162,8 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
                                        judged.replay.size.empty() ? "" : ", size " + judged.replay.size);
     out += "\n" + vgpu::render(judged.finding, rendering);
   }
+  if (!verdict.minimised.empty())
+    out += "   reduced, and still the same: " + join(verdict.minimised, "; ") + "\n";
   if (!verdict.findings.empty()) out += '\n';
   const bool told =
       !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";
@@ -191,6 +194,8 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
                        with_commas(verdict.checks.size()));
   }
   if (is_good(verdict) || options.verbose || verdict.status == "wrong_result") out += matrix(verdict);
+  if (!verdict.schedules.empty() && (is_good(verdict) || options.verbose))
+    out += "  schedules: " + schedules_text(verdict.seeds, verdict.schedules) + "\n";
   out += modelled(verdict);
   if (verdict.suppressed > 0)
     out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);

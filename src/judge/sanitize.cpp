@@ -8,6 +8,7 @@
 #include "judge/compile.hpp"
 #include "judge/jobs.hpp"
 #include "judge/outcome.hpp"
+#include "judge/schedules.hpp"
 #include "judge/toolchain.hpp"
 #include "runtime/job.hpp"
 
@@ -76,8 +77,12 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   if (options.fabric != "nvlink" && options.fabric != "rdma") {
     return usage_error("unknown fabric '" + options.fabric + "'", "nvlink or rdma");
   }
-  if (options.n_seeds < 1 || options.n_schedules < 1)
-    return usage_error("--seeds and --schedules must be at least 1");
+  Result<std::vector<Schedule>> spread =
+      spread_schedules(options.n_seeds, options.n_schedules, options.policy);
+  if (!spread) return spread.error();
+  const std::vector<Schedule>& schedules =
+      options.exact_schedules.empty() ? *spread : options.exact_schedules;
+  const std::size_t per_seed = schedules.size() / static_cast<std::size_t>(options.n_seeds);
   Result<std::string> text = read_file(path);
   if (!text) return text.error();
 
@@ -88,6 +93,12 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   verdict.world = options.world;
   verdict.fabric = options.fabric;
   verdict.sources[path] = *text;
+  verdict.origin = fs::absolute(path, code).string();
+  for (int i = 0; i < options.n_seeds; ++i)
+    verdict.seeds.push_back(options.seed + static_cast<std::uint64_t>(i));
+  verdict.schedules = schedules;
+  verdict.arguments = options.arguments;
+  verdict.timeout_ms = options.timeout.count();
 
   progress.stage("screen", path);
   auto start = Clock::now();
@@ -122,8 +133,7 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   }
 
   start = Clock::now();
-  const auto n_jobs =
-      static_cast<std::size_t>(options.n_seeds) * static_cast<std::size_t>(options.n_schedules);
+  const std::size_t n_jobs = schedules.size();
   progress.stage("run", std::to_string(options.world) + " PEs on the virtual node");
   std::vector<JobOutcome> outcomes(n_jobs);
   std::vector<int> suppressed(n_jobs, 0);
@@ -131,9 +141,8 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
       run_until_bad(n_jobs, options.n_parallel, [&](std::size_t i) -> Result<bool> {
         runtime::JobSpec spec;
         spec.world = options.world;
-        spec.seed = options.seed + i / static_cast<std::size_t>(options.n_schedules);
-        const std::size_t k = i % static_cast<std::size_t>(options.n_schedules);
-        const Schedule schedule{k == 0 ? "fair" : "random", std::max<std::uint64_t>(1, k)};
+        spec.seed = options.seed + i / per_seed;
+        const Schedule& schedule = schedules[i];
         spec.policy = schedule.policy;
         spec.policy_seed = schedule.seed;
         spec.fabric = options.fabric;
@@ -142,11 +151,12 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         spec.program.executable = compiled->output;
         spec.program.arguments = options.arguments;
         spec.register_counts = compiled->register_counts;
+        spec.trace = options.trace;
         Result<runtime::JobResult> result = runtime::run_job(spec);
         if (!result) return result.error();
         name_sources(*result, request);
         JobOutcome& outcome = outcomes[i];
-        outcome.findings = judge_findings(*result, request, {spec.seed, schedule, "", {}});
+        outcome.findings = judge_findings(*result, request, {spec.world, spec.seed, schedule, "", {}});
         std::map<std::string, std::map<int, std::string>> marks;
         const std::size_t before = outcome.findings.size();
         std::erase_if(outcome.findings,
@@ -155,6 +165,7 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         const bool all_excused = outcome.findings.empty() && suppressed[i] > 0;
         if (all_excused) result->status = "correct";
         outcome.pes = pe_outputs(*result);
+        judge_trace(*result, request, outcome);
         settle(*result, outcome);
         crash_if_a_pe_failed(*result, outcome);
         progress.advance(i + 1, n_jobs, outcome.status);
@@ -168,6 +179,10 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
     verdict.message = outcome.message;
     verdict.pes = std::move(outcome.pes);
     verdict.suppressed += suppressed[i];
+    verdict.trace = std::move(outcome.trace);
+    verdict.trace_skipped = outcome.trace_skipped;
+    if (outcome.status != "correct")
+      verdict.failed = Replay{options.world, options.seed + i / per_seed, schedules[i], "", {}};
     for (JudgedFinding& judged : outcome.findings) {
       const bool known =
           std::any_of(verdict.findings.begin(), verdict.findings.end(),

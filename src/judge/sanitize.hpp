@@ -19,7 +19,10 @@ struct SanitizeOptions {
   std::vector<std::string> arguments;
   std::uint64_t seed = 1;
   int n_seeds = 1;
-  int n_schedules = 1;  // fair, then random ones
+  int n_schedules = 1;                    // of each seed, spread over the policies (schedules.hpp)
+  std::string policy;                     // empty: spread; else only this one
+  std::vector<Schedule> exact_schedules;  // where not empty: these, for the one seed
+  vgpu::TraceFilter trace;                // of every job; the verdict keeps that of the last one that counts
   std::string fabric = "nvlink";
   std::chrono::milliseconds timeout{60'000};
   int n_parallel = 0;

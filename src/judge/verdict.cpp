@@ -21,16 +21,34 @@ json schedule_json(const Schedule& schedule) {
   return {{"policy", schedule.policy}, {"seed", schedule.seed}};
 }
 
+json replay_json(const Replay& replay) {
+  json out = {{"world", replay.world},
+              {"seed", replay.seed},
+              {"policy", replay.schedule.policy},
+              {"policy_seed", replay.schedule.seed}};
+  if (!replay.size.empty()) {
+    out["size"] = replay.size;
+    out["params"] = params_json(replay.params);
+  }
+  return out;
+}
+
 json finding_json(const JudgedFinding& judged) {
   json out = judged.finding;
-  json replay = {{"seed", judged.replay.seed},
-                 {"policy", judged.replay.schedule.policy},
-                 {"policy_seed", judged.replay.schedule.seed}};
-  if (!judged.replay.size.empty()) {
-    replay["size"] = judged.replay.size;
-    replay["params"] = params_json(judged.replay.params);
+  out["replay"] = replay_json(judged.replay);
+  return out;
+}
+
+// Seed by seed, the schedules under which it ran.
+json schedules_json(const Verdict& verdict) {
+  json out = json::array();
+  if (verdict.seeds.empty()) return out;
+  const std::size_t per_seed = verdict.schedules.size() / verdict.seeds.size();
+  for (std::size_t i = 0; i < verdict.schedules.size(); ++i) {
+    const Schedule& schedule = verdict.schedules[i];
+    out.push_back(
+        {{"seed", verdict.seeds[i / per_seed]}, {"policy", schedule.policy}, {"policy_seed", schedule.seed}});
   }
-  out["replay"] = std::move(replay);
   return out;
 }
 
@@ -72,6 +90,14 @@ json to_json(const Verdict& verdict) {
               {"checks", json::array()},
               {"stages", json::array()},
               {"registers", verdict.registers}};
+  out["schedules"] = schedules_json(verdict);
+  out["timeout_ms"] = verdict.timeout_ms;
+  if (!verdict.minimised.empty()) out["minimised"] = verdict.minimised;
+  out["origin"] = verdict.origin;
+  if (!verdict.problem_folder.empty()) out["problem_folder"] = verdict.problem_folder;
+  if (!verdict.knobs.empty()) out["knobs"] = verdict.knobs;
+  if (!verdict.arguments.empty()) out["arguments"] = verdict.arguments;
+  if (verdict.failed) out["replay"] = replay_json(*verdict.failed);
   out["problem"] = verdict.problem.empty() ? json(nullptr) : json(verdict.problem);
   if (!verdict.id.empty()) out["id"] = verdict.id;
   if (!verdict.dtype.empty()) out["dtype"] = verdict.dtype;

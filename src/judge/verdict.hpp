@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "judge/screen.hpp"
 #include "problem/problem.hpp"
+#include "vgpu/core/trace.hpp"
 #include "vgpu/finding.hpp"
 
 namespace echolo::judge {
@@ -43,6 +45,7 @@ struct StageTime {
 
 // Under which circumstances a finding was first seen: enough to see it again.
 struct Replay {
+  int world = 0;
   std::uint64_t seed = 0;
   Schedule schedule;
   std::string size;
@@ -72,11 +75,13 @@ struct PeOutput {
 struct Verdict {
   std::string id;  // in the store; empty where it is not kept
   std::string status = "correct";
-  std::string message;    // one sentence where no finding says it
-  std::string problem;    // empty for a program
-  std::string candidate;  // "sha256:..."
-  std::string label;      // for people
-  std::string path;       // of the source
+  std::string message;         // one sentence where no finding says it
+  std::string problem;         // empty for a program
+  std::string candidate;       // "sha256:..."
+  std::string label;           // for people
+  std::string path;            // of the source
+  std::string origin;          // absolute: what to give to `check` or `sanitize` to judge it again
+  std::string problem_folder;  // absolute; empty for a program
   int world = 0;
   std::string device = "virtual";
   std::string dtype;  // empty for a program
@@ -89,6 +94,16 @@ struct Verdict {
   std::vector<ModelledSize> modelled;
   std::vector<PeOutput> pes;                       // those with something to tell
   std::map<std::string, std::uint32_t> registers;  // kernel (demangled where possible) -> registers a thread
+  // What was run: for each seed in turn the same number of schedules.
+  std::vector<std::uint64_t> seeds;
+  std::vector<Schedule> schedules;
+  std::vector<std::string> knobs;       // NAME=VALUE
+  std::vector<std::string> arguments;   // of a program
+  std::int64_t timeout_ms = 0;          // of one job
+  std::optional<Replay> failed;         // the job that decided a bad status, where one did
+  std::vector<std::string> minimised;   // what the first finding's run was reduced by
+  std::vector<vgpu::TraceEvent> trace;  // where one was asked for; not part of the JSON
+  std::uint64_t trace_skipped = 0;
   std::map<std::string, std::string> sources;  // user's file name -> text, for excerpts; not part of the JSON
 };
 

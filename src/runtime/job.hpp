@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "echolo/candidate.hpp"
+#include "vgpu/core/trace.hpp"
 #include "vgpu/finding.hpp"
 
 namespace echolo::runtime {
@@ -56,6 +57,7 @@ struct JobSpec {
   std::size_t output_limit = 1U << 20U;             // bytes of output kept of one PE
   bool sandbox = true;                              // PEs in bubblewrap + seccomp
   bool check_races = true, check_unwritten = true;  // off only to measure what they cost
+  vgpu::TraceFilter trace;                          // empty: none is recorded
   bool is_candidate = true;
   CandidateJob candidate;  // one of the two
   ProgramJob program;
@@ -84,14 +86,17 @@ struct JobResult {
   std::uint64_t modelled_ns = 0;                // virtual time of the whole job
   std::vector<std::uint64_t> call_modelled_ns;  // per call: the maximum over PEs
   std::uint64_t warp_instructions = 0, lane_instructions = 0;
-  double seconds = 0;         // wall
-  double device_seconds = 0;  // of them, executing kernels
+  std::vector<vgpu::TraceEvent> trace;
+  std::uint64_t trace_skipped = 0;  // events that were too many to keep
+  double seconds = 0;               // wall
+  double device_seconds = 0;        // of them, executing kernels
 };
 
 void to_json(nlohmann::json& out, const JobSpec& spec);
 void from_json(const nlohmann::json& in, JobSpec& spec);
 void to_json(nlohmann::json& out, const JobResult& result);
 void from_json(const nlohmann::json& in, JobResult& result);
+nlohmann::json trace_to_json(const std::vector<vgpu::TraceEvent>& events);
 
 // Starts `echolo-node` (beside this binary), waits, kills everything at the limit or on interruption. An
 // Error means the machine's fault (no sandbox, no node binary, interrupted); whatever the candidate does is a

@@ -69,7 +69,74 @@ CandidateJob candidate_from_json(const json& in) {
   return job;
 }
 
+json dim_to_json(const vgpu::Dim3& dim) { return {dim.x, dim.y, dim.z}; }
+
+vgpu::Dim3 dim_from_json(const json& in) {
+  return {in.at(0).get<std::uint32_t>(), in.at(1).get<std::uint32_t>(), in.at(2).get<std::uint32_t>()};
+}
+
+json filter_to_json(const vgpu::TraceFilter& filter) {
+  json threads = json::array(), objects = json::array();
+  for (const auto& thread : filter.threads)
+    threads.push_back({thread.pe, dim_to_json(thread.block), dim_to_json(thread.thread)});
+  for (const auto& object : filter.objects) objects.push_back({object.pe, object.object, object.offset});
+  return {{"threads", threads}, {"objects", objects}, {"lines", filter.lines}, {"most", filter.most}};
+}
+
+vgpu::TraceFilter filter_from_json(const json& in) {
+  vgpu::TraceFilter filter;
+  for (const json& thread : in.at("threads"))
+    filter.threads.push_back(
+        {thread.at(0).get<int>(), dim_from_json(thread.at(1)), dim_from_json(thread.at(2))});
+  for (const json& object : in.at("objects"))
+    filter.objects.push_back(
+        {object.at(0).get<int>(), object.at(1).get<std::string>(), object.at(2).get<std::int64_t>()});
+  filter.lines = in.at("lines").get<std::vector<std::pair<std::string, int>>>();
+  filter.most = in.at("most").get<std::size_t>();
+  return filter;
+}
+
+json event_to_json(const vgpu::TraceEvent& event) {
+  return {{"ns", event.ns},
+          {"pe", event.pe},
+          {"block", dim_to_json(event.block)},
+          {"thread", dim_to_json(event.thread)},
+          {"threads", event.threads},
+          {"file", event.where.file},
+          {"line", event.where.line},
+          {"column", event.where.column},
+          {"function", event.where.function},
+          {"call", event.call},
+          {"what", event.what},
+          {"address", event.address},
+          {"value", event.value}};
+}
+
+vgpu::TraceEvent event_from_json(const json& in) {
+  vgpu::TraceEvent event;
+  event.ns = in.at("ns").get<std::uint64_t>();
+  event.pe = in.at("pe").get<int>();
+  event.block = dim_from_json(in.at("block"));
+  event.thread = dim_from_json(in.at("thread"));
+  event.threads = in.at("threads").get<int>();
+  event.where.file = in.at("file").get<std::string>();
+  event.where.line = in.at("line").get<int>();
+  event.where.column = in.at("column").get<int>();
+  event.where.function = in.at("function").get<std::string>();
+  event.call = in.at("call").get<int>();
+  event.what = in.at("what").get<std::string>();
+  event.address = in.at("address").get<std::string>();
+  event.value = in.at("value").get<std::string>();
+  return event;
+}
+
 }  // namespace
+
+json trace_to_json(const std::vector<vgpu::TraceEvent>& events) {
+  json out = json::array();
+  for (const vgpu::TraceEvent& event : events) out.push_back(event_to_json(event));
+  return out;
+}
 
 void to_json(json& out, const JobSpec& spec) {
   out = {{"world", spec.world},
@@ -85,6 +152,7 @@ void to_json(json& out, const JobSpec& spec) {
          {"check_unwritten", spec.check_unwritten},
          {"is_candidate", spec.is_candidate},
          {"register_counts", spec.register_counts}};
+  if (!spec.trace.empty()) out["trace"] = filter_to_json(spec.trace);
   if (spec.is_candidate) {
     out["candidate"] = candidate_to_json(spec.candidate);
   } else {
@@ -108,6 +176,7 @@ void from_json(const json& in, JobSpec& spec) {
   spec.check_unwritten = in.at("check_unwritten").get<bool>();
   spec.is_candidate = in.at("is_candidate").get<bool>();
   spec.register_counts = in.at("register_counts").get<std::map<std::string, std::uint32_t>>();
+  if (in.contains("trace")) spec.trace = filter_from_json(in.at("trace"));
   if (spec.is_candidate) {
     spec.candidate = candidate_from_json(in.at("candidate"));
   } else {
@@ -136,7 +205,9 @@ void to_json(json& out, const JobResult& result) {
          {"warp_instructions", result.warp_instructions},
          {"lane_instructions", result.lane_instructions},
          {"seconds", result.seconds},
-         {"device_seconds", result.device_seconds}};
+         {"device_seconds", result.device_seconds},
+         {"trace", trace_to_json(result.trace)},
+         {"trace_skipped", result.trace_skipped}};
 }
 
 void from_json(const json& in, JobResult& result) {
@@ -162,6 +233,9 @@ void from_json(const json& in, JobResult& result) {
   result.lane_instructions = in.at("lane_instructions").get<std::uint64_t>();
   result.seconds = in.at("seconds").get<double>();
   result.device_seconds = in.at("device_seconds").get<double>();
+  result.trace.clear();
+  for (const json& event : in.at("trace")) result.trace.push_back(event_from_json(event));
+  result.trace_skipped = in.at("trace_skipped").get<std::uint64_t>();
 }
 
 }  // namespace echolo::runtime

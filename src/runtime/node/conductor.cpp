@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kQuantum = 100'000, kPollQuantum = 4'000;  // warp instructions
 // Polls answered "not ready" in a row, with a device that can't go on and memory that does not change.
 constexpr std::uint64_t kIdlePolls = 2000;
+// Warp instructions for which one PE's host threads may be kept waiting while others run.
+constexpr std::uint64_t kHeldBack = 500'000;
 constexpr int kMaxThreads = 256;
 constexpr int kControlBatch =
     64;  // messages taken at once, so that a PE that sends without end holds up nobody
@@ -331,19 +333,26 @@ bool Node::wait_for_hosts() {
 
 // Again until nobody can be answered: the last to arrive at a barrier releases those that were asked before
 // it, and all of them go on together.
-bool Node::answer_hosts(bool* progress) {
+bool Node::answer_hosts(bool* progress, bool held_back_too) {
   for (bool again = true; again;) {
     again = false;
-    if (!answer_round(&again)) return false;
+    if (!answer_round(&again, held_back_too ? -1 : held_back_pe())) return false;
     *progress = *progress || again;
   }
   return true;
 }
 
-bool Node::answer_round(bool* progress) {
+// The PE whose host threads wait until nobody else can go on, or until others have run for so long that they
+// may be waiting for it.
+int Node::held_back_pe() {
+  const std::uint64_t executed = machine_->counters().warp_instructions;
+  return executed - executed_at_held_ < kHeldBack ? machine_->held_back_pe() : -1;
+}
+
+bool Node::answer_round(bool* progress, int held_back) {
   for (auto& pe : pes_) {
     PeProcess& process = pe->process;
-    if (process.ended) continue;
+    if (process.ended || process.pe == held_back) continue;
     for (auto& [index, thread] : process.threads) {
       if (!thread->in_call) continue;
       Answer answer = handle(process.pe, *thread);
@@ -365,6 +374,7 @@ bool Node::answer_round(bool* progress) {
       thread->pending = {};
       thread->running_since = Clock::now();
       thread->heard_at = attended_;
+      if (process.pe == machine_->held_back_pe()) executed_at_held_ = machine_->counters().warp_instructions;
       *progress = true;
       // Where the reply is not taken the process is ending, or it is lost: its end or the time limit will
       // tell.
@@ -484,7 +494,7 @@ void Node::conduct() {
     if (!wait_for_hosts()) return;
     if (all_gone()) return;
     bool progress = false;
-    if (!answer_hosts(&progress)) return;
+    if (!answer_hosts(&progress, false)) return;
     poll_round_ = false;
     if (progress) continue;
     if (!run_device(&progress)) return;
@@ -492,7 +502,7 @@ void Node::conduct() {
     if (progress) continue;
     // Operations that ended in the last attempt may have freed a host: ask once more before calling it a
     // deadlock.
-    if (!answer_hosts(&progress)) return;
+    if (!answer_hosts(&progress, true)) return;
     if (progress) continue;
     if (!still_stuck()) continue;
     explain_stuck(false);

@@ -69,6 +69,7 @@ Status Node::prepare() {
   Result<std::unique_ptr<vgpu::Machine>> machine = vgpu::Machine::create(config, fabric_.get());
   if (!machine.ok()) return machine.error();
   machine_ = std::move(*machine);
+  if (!spec_.trace.empty()) machine_->start_trace(spec_.trace);
   fabric_->attach(machine_->memory(), machine_->findings());
   engine_.set_order(&machine_->memory().order());
   machine_->on_output([this](int pe, const std::string& text) {
@@ -235,6 +236,9 @@ JobResult Node::finish() {
     result.pes.push_back(std::move(report));
   }
   for (PeReport& report : result.pes) texts.push_back(&report.detail);
+  result.trace = machine_->trace();
+  result.trace_skipped = machine_->trace_skipped();
+  for (vgpu::TraceEvent& event : result.trace) texts.push_back(&event.address);
   sites_.resolve(result.findings, texts);
   const auto root = std::find_if(result.findings.begin(), result.findings.end(),
                                  [](const vgpu::Finding& f) { return f.kind != vgpu::FindingKind::kLeak; });

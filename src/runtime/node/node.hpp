@@ -102,8 +102,9 @@ class Node {
   bool all_gone() const;
   // Waits until every PE is quiet (every host thread in a call, or asleep elsewhere). False: stop.
   bool wait_for_hosts();
-  bool answer_hosts(bool* progress);
-  bool answer_round(bool* progress);
+  bool answer_hosts(bool* progress, bool held_back_too);
+  bool answer_round(bool* progress, int held_back);
+  int held_back_pe();
   bool run_device(bool* progress);
   bool still_stuck();
   void explain_stuck(bool livelock);
@@ -201,9 +202,10 @@ class Node {
   // pays for a copy of gigabytes which the node makes.
   std::chrono::steady_clock::duration attended_{};
   std::optional<std::chrono::steady_clock::time_point> last_poll_;
-  std::uint64_t idle_polls_ = 0;  // answers to polls since the device last did anything
-  std::uint64_t n_changes_ = 0;   // what idle_polls_ is judged by
-  bool poll_round_ = false;       // this round answers polls whose work is not done
+  std::uint64_t idle_polls_ = 0;        // answers to polls since the device last did anything
+  std::uint64_t n_changes_ = 0;         // what idle_polls_ is judged by
+  std::uint64_t executed_at_held_ = 0;  // warp instructions when the held back PE was last answered
+  bool poll_round_ = false;             // this round answers polls whose work is not done
   friend class CandidateDriver;
 };
 

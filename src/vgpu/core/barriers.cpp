@@ -68,6 +68,7 @@ bool Machine::State::barrier(CoreWarp& warp, const Inst& inst, std::uint32_t mas
     return false;
   }
   ++warp.barriers;
+  if (tracer != nullptr) note_event(warp, inst, mask, "barrier " + std::to_string(number) + ": arrives");
   if (reduces) {
     std::uint32_t given = *warp.lanes.read<std::uint32_t>(inst.operands[3]);
     if (form.negated) given = ~given;
@@ -132,6 +133,8 @@ void Machine::State::release(CoreBlock& block, int number) {
         *to = value ? *to | group.mask : *to & ~group.mask;
       }
       if (partial) order.leave(*warp, group.mask, number);
+      if (tracer != nullptr)
+        note_event(*warp, inst, group.mask, "barrier " + std::to_string(number) + ": goes on");
       group.state = GroupState::kRunnable;
       group.barrier = -1;
       ++group.pc;

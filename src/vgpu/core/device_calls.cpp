@@ -98,6 +98,9 @@ bool Machine::State::device_call(CoreWarp& warp, const Inst& inst, std::uint32_t
     done = mask;
   }
   if (warp.trace && memory->changes() != changes_before) group.track.own_change = true;
+  if (tracer != nullptr && done != 0) note_event(warp, inst, done, std::string(site.device->name) + ": done");
+  if (tracer != nullptr && done != mask)
+    note_event(warp, inst, mask & ~done, std::string(site.device->name) + ": waits");
   if (done == mask) {
     group.reason.reset();
     ++group.pc;

@@ -1,6 +1,7 @@
 // The inside of Machine. One object; its member functions are grouped by file:
 //   machine.cpp    the public face          modules.cpp    loading, variables, pools
 //   launch.cpp     grids, residency, blocks scheduler.cpp  turns, time, waking
+//   policy.cpp, ready_queue.cpp             who runs next
 //   execute.cpp    the inner loop           groups.cpp     divergence and reconvergence
 //   control.cpp    control instructions     barriers.cpp   barriers of a block
 //   calls.cpp      calls and frames         device_calls.cpp, builtins.cpp
@@ -12,15 +13,15 @@
 // more. Time so defined depends on what was executed only.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/rng.hpp"
 #include "vgpu/core/machine.hpp"
+#include "vgpu/core/ready_queue.hpp"
+#include "vgpu/core/trace.hpp"
 #include "vgpu/core/warp.hpp"
 
 namespace echolo::vgpu {
@@ -52,8 +53,12 @@ struct Machine::State {
   FindingLog findings;
   std::unique_ptr<Memory> memory;
   std::function<void(int, const std::string&)> sink;
-  Rng rng{1};
   Counters counters;
+  std::unique_ptr<Tracer> tracer;  // null: nobody wants a trace
+  // Only where there is a tracer.
+  void note_event(const CoreWarp& warp, const Inst& inst, std::uint32_t mask, const std::string& what) {
+    tracer->note(warp, inst, mask, what, to_ns(now_cycles_of(warp)));
+  }
 
   std::map<std::string, std::shared_ptr<Program>> programs;  // by content hash
   std::vector<std::unique_ptr<PeModule>> modules;            // by ModuleId
@@ -62,7 +67,7 @@ struct Machine::State {
   LaunchId next_launch = 1;
 
   // ---- scheduler ----
-  std::deque<CoreWarp*> ready;
+  ReadyQueue ready;
   std::vector<CoreWarp*> parked;    // some group waits in kSpin or kCall
   std::vector<CoreWarp*> sleepers;  // some group sleeps
   std::uint64_t now_cycles = 0;
@@ -88,7 +93,8 @@ struct Machine::State {
   std::map<std::pair<const KernelImage*, std::int32_t>, LoopTime> loop_times;
   const LoopTime& loop_time(const KernelImage& image, std::int32_t branch_pc, std::int32_t target);
 
-  explicit State(MachineConfig given) : config(std::move(given)), rng(config.seed) {}
+  explicit State(MachineConfig given)
+      : config(std::move(given)), ready(config.policy, config.seed, config.n_pes) {}
 
   // modules.cpp
   Result<ModuleId> load(int pe, const std::string& ptx, const std::string& name);

@@ -57,6 +57,10 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
         group->pc = pc;
         if (!converged(warp, active, warp.live)) break;
       }
+      if (tracer != nullptr) [[unlikely]] {
+        group->pc = pc;
+        tracer->before_access(warp, inst, active, *memory);
+      }
       if (warp.trace) [[unlikely]] {
         const std::uint64_t before = memory->changes();
         record_access(warp, inst, active);
@@ -70,6 +74,8 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
         group->pc = pc;
         break;
       }
+      if (tracer != nullptr) [[unlikely]]
+        tracer->after_access(warp, inst, to_ns(now_cycles_of(warp)));
       ++pc;
       continue;
     }

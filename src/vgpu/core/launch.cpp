@@ -171,6 +171,7 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
   }
   memory->order().begin_grid(*grid, request.on);
   const LaunchId id = grid->launch_id;
+  if (owner->idle()) ready.begin_epoch();
   ++counters.grids;
   pes[static_cast<std::size_t>(request.pe)].grids.push_back(std::move(grid));
   fill_sms(request.pe);
@@ -249,7 +250,10 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
   block->grid = &grid;
   block->core_grid = &grid;
   const Dim3& dim = grid.grid_dim;
-  const auto number = static_cast<std::uint32_t>(grid.next_block++);
+  const std::uint64_t nth = grid.next_block++;
+  const std::uint64_t together = cluster == nullptr ? 1 : grid.cluster_dim.count();
+  const auto number = static_cast<std::uint32_t>(
+      ready.reversed() ? (grid.n_blocks / together - 1 - nth / together) * together + nth % together : nth);
   if (cluster == nullptr) {
     block->index = {number % dim.x, number / dim.x % dim.y, number / dim.x / dim.y};
   } else {
@@ -320,6 +324,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
     group.frame->lanes = warp->live;
     warp->groups.push_back(std::move(group));
     block->warps.push_back(warp.get());
+    ready.born(*warp);
     make_ready(*warp);
     block->owned.push_back(std::move(warp));
   }

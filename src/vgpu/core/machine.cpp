@@ -1,36 +1,11 @@
 #include "vgpu/core/machine.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "vgpu/core/engine.hpp"
 
 namespace echolo::vgpu {
-
-namespace {
-constexpr std::array<std::pair<Policy, const char*>, 4> kPolicies = {
-    {{Policy::kFair, "fair"},
-     {Policy::kRandom, "random"},
-     {Policy::kLazyDelivery, "lazy-delivery"},
-     {Policy::kEagerDelivery, "eager-delivery"}}};
-}  // namespace
-
-std::string_view name_of(Policy policy) {
-  for (const auto& [known, name] : kPolicies) {
-    if (known == policy) return name;
-  }
-  return "fair";
-}
-
-Result<Policy> parse_policy(std::string_view name) {
-  std::vector<std::string> names;
-  for (const auto& [policy, known] : kPolicies) {
-    if (known == name) return policy;
-    names.emplace_back(known);
-  }
-  return usage_error("no scheduling policy '" + std::string(name) + "'", did_you_mean(name, names));
-}
 
 // How often, of 256 times, a strong load that may return an older value does.
 static std::uint32_t older_values_under(Policy policy) {
@@ -168,6 +143,7 @@ std::uint64_t Machine::next_wake_ns() const {
   // Rounded up, so that advance_to() of it wakes.
   return cycle == ~0ULL ? cycle : state_->to_ns(cycle) + 1;
 }
+int Machine::held_back_pe() const { return state_->ready.held_back_pe(); }
 bool Machine::idle() const {
   return std::all_of(state_->pes.begin(), state_->pes.end(),
                      [](const PeState& pe) { return pe.grids.empty(); });
@@ -178,6 +154,13 @@ void Machine::explain_stuck(const std::vector<HostWait>& hosts, bool livelock) {
 }
 void Machine::on_output(std::function<void(int pe, const std::string& text)> sink) {
   state_->sink = std::move(sink);
+}
+void Machine::start_trace(const TraceFilter& filter) { state_->tracer = std::make_unique<Tracer>(filter); }
+std::vector<TraceEvent> Machine::trace() const {
+  return state_->tracer == nullptr ? std::vector<TraceEvent>() : state_->tracer->events();
+}
+std::uint64_t Machine::trace_skipped() const {
+  return state_->tracer == nullptr ? 0 : state_->tracer->skipped();
 }
 Machine::Counters Machine::counters() const { return state_->counters; }
 

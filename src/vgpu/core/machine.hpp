@@ -10,21 +10,14 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "vgpu/core/policy.hpp"
+#include "vgpu/core/trace.hpp"
 #include "vgpu/device_calls.hpp"
 #include "vgpu/exec.hpp"
 #include "vgpu/finding.hpp"
 #include "vgpu/memory/memory.hpp"
 
 namespace echolo::vgpu {
-
-enum class Policy : std::uint8_t {
-  kFair,
-  kRandom,
-  kLazyDelivery,   // as fair; operations on their way are done as late as allowed
-  kEagerDelivery,  // as fair; operations are done as soon as they are issued
-};
-std::string_view name_of(Policy policy);
-Result<Policy> parse_policy(std::string_view name);
 
 // The modelled GPU: limits that decide how many blocks are resident (an H200's by default).
 struct GpuModel {
@@ -129,10 +122,19 @@ class Machine {
     std::string waits_for;  // "a kernel", "PE 2 to arrive"
     Frame where;
   };
+  // A PE whose host threads the policy wants to go on last; -1: none.
+  int held_back_pe() const;
+
   // After kStuck (and no host can go on) or kLivelock: logs one `deadlock`, `residency`, `barrier-divergence`
   // or `livelock` finding with the wait graph: who waits where for what, what is there, who could have
   // written it.
   void explain_stuck(const std::vector<HostWait>& hosts, bool livelock);
+
+  // From now on records what the filter asks for; what was recorded, in order, and how many events between
+  // the first and the last of them were too many to keep.
+  void start_trace(const TraceFilter& filter);
+  std::vector<TraceEvent> trace() const;
+  std::uint64_t trace_skipped() const;
 
   // printf and assert output of kernels, per PE; where nothing is set it goes nowhere.
   void on_output(std::function<void(int pe, const std::string& text)> sink);

@@ -12,8 +12,6 @@ namespace {
 constexpr std::uint64_t kPatience = 4'000'000;
 constexpr std::uint64_t kSpinBudget = 32'000'000, kSpinBudgetPerWarp = 1'000'000;
 constexpr std::uint64_t kSpinBudgetMin = 1'000'000;
-constexpr std::uint64_t kFairQuantum = 128;
-constexpr std::uint64_t kRandomQuantumMin = 8, kRandomQuantumMax = 256;
 constexpr std::uint64_t kIssuePerSm = 4;  // warp instructions a cycle
 
 bool runs(const CoreWarp& warp) {
@@ -41,7 +39,7 @@ std::uint64_t Machine::State::to_cycles(std::uint64_t ns) const {
 void Machine::State::make_ready(CoreWarp& warp) {
   if (warp.ready) return;
   warp.ready = true;
-  ready.push_back(&warp);
+  ready.push(warp);
 }
 
 void Machine::State::park(CoreWarp& warp) {
@@ -62,7 +60,7 @@ void Machine::State::forget(CoreWarp& warp) {
   const auto drop = [&](std::vector<CoreWarp*>& list) { std::erase(list, &warp); };
   if (warp.parked) drop(parked);
   if (warp.asleep) drop(sleepers);
-  if (warp.ready) std::erase(ready, &warp);
+  if (warp.ready) ready.erase(warp);
   warp.parked = warp.asleep = warp.ready = false;
 }
 
@@ -218,16 +216,12 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
       if (!sleepers.empty() && wake_sleepers()) round_left = ready.size();
       if (!memory->async().empty() && !memory->async().tick()) return Progress::kFaulted;
     }
-    std::uint64_t quantum = kFairQuantum;
-    if (config.policy == Policy::kRandom) {
-      std::swap(ready.front(), ready[rng.below(ready.size())]);
-      quantum = kRandomQuantumMin + rng.below(kRandomQuantumMax - kRandomQuantumMin + 1);
-    }
-    CoreWarp& warp = *ready.front();
-    ready.pop_front();
+    std::uint64_t quantum = 0;
+    CoreWarp& warp = ready.pop(&quantum);
     --round_left;
     const std::uint64_t used = turn(warp, std::min(quantum, budget - (executed - started)));
     executed += used;
+    ready.ran(warp, used);
     counters.warp_instructions += used;
     round_executed += used;
     round_longest = std::max(round_longest, used);

@@ -251,6 +251,10 @@ bool Machine::State::visit_back_branch(CoreWarp& warp, std::int32_t branch_pc, s
     }
   }
   warp.trace = false;
+  if (tracer != nullptr && !track.watches.empty()) {
+    const Inst& load = group.frame->image->code[static_cast<std::size_t>(track.watches.front().pc)];
+    note_event(warp, load, group.mask, "loop: waits");
+  }
   group.pc = target;
   group.state = GroupState::kSpin;
   group.parked_changes = memory->changes();

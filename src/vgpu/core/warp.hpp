@@ -119,6 +119,8 @@ struct CoreWarp : Warp {
   bool parked = false;              // in the scheduler's list of parked warps
   bool asleep = false;              // in the scheduler's list of sleepers
   std::uint64_t id = 0;             // in order of creation
+  std::uint64_t priority = 0;       // ReadyQueue's: the highest runs first
+  std::uint64_t executed = 0;       // ReadyQueue's: since it got its priority
 
   std::uint8_t* lane_local(int lane) const {
     return local + std::size_t{local_bytes} * static_cast<std::size_t>(lane);

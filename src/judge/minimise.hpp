@@ -1,0 +1,41 @@
+// The smallest run that still shows a finding: fewer PEs, a smaller size, a simpler schedule. A bounded
+// number of further runs, each no larger than the one that found it, so the outcome depends on nothing but
+// the input.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "judge/check.hpp"
+#include "judge/sanitize.hpp"
+
+namespace echolo::judge {
+
+struct Attempt {
+  int world = 0;
+  PlannedSize size;  // empty for a program
+  Schedule schedule;
+};
+// Gives the verdict of one run.
+using RunAgain = std::function<Result<Verdict>(const Attempt&)>;
+
+inline constexpr int kMostTrials = 6;
+
+// What may be tried instead of the run that found it, simplest first.
+struct Smaller {
+  std::vector<int> worlds;
+  std::function<Result<std::vector<PlannedSize>>(int world)> sizes;  // smaller ones than that of the finding
+};
+
+// Replaces the verdict's first finding by the same one (kind and lines) of the smallest run that shows it,
+// and says in `verdict.minimised` what was left out. Runs that cannot be made (a size that the world does not
+// allow) do not count. Error: interruption only.
+Status minimise(Verdict& verdict, const Smaller& smaller, const RunAgain& run, Progress& progress);
+
+Status minimise_check(Verdict& verdict, const Problem& problem, const Candidate& candidate,
+                      const CheckOptions& options, Progress& progress);
+Status minimise_program(Verdict& verdict, const std::string& path, const SanitizeOptions& options,
+                        Progress& progress);
+
+}  // namespace echolo::judge
