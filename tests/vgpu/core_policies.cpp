@@ -166,5 +166,26 @@ TEST(Policies, ASlowPeIsNotStarvedByThoseWhoWaitForIt) {
   }
 }
 
+// The counter that the waiters count up has ever new values, and yet nothing comes of it.
+TEST(Policies, CountingInMemoryForEverIsALivelockUnderEveryPolicy) {
+  std::string never = kSpin;
+  never.replace(never.find("[%f], 1"), 7, "[%f], 0");
+  for (const PolicyInfo& info : policies()) {
+    std::set<std::uint64_t> ends;
+    for (int run = 0; run < 2; ++run) {
+      Node node(never, 1, info.policy, 3);
+      const std::uint64_t flag = symmetric(node, 1, 0);
+      const std::uint64_t turns = symmetric(node, 1, 0);
+      node.launch("spin", {4, 1, 1}, {32, 1, 1}, Params().add(flag).add(turns));
+      ASSERT_EQ(node.finish(), Progress::kLivelock) << info.name;
+      ends.insert(node.machine->counters().warp_instructions);
+      EXPECT_NE(node.explain(Progress::kLivelock).find("the budget of 2,000,000 warp instructions"),
+                std::string::npos);
+    }
+    EXPECT_EQ(ends.size(), 1U) << info.name;
+    EXPECT_LT(*ends.begin(), 6'000'000U) << info.name;
+  }
+}
+
 }  // namespace
 }  // namespace echolo::vgpu

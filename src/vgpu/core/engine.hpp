@@ -78,7 +78,8 @@ struct Machine::State {
   std::uint64_t seen_news = 0, executed_at_news = 0;  // of memory; a block that ends is news too
   std::uint64_t executed_at_end = 0;                  // `executed` when a block last ended or began
   bool watches_news = false;
-  std::uint64_t call_progress = 0;  // device calls that came on
+  std::uint64_t livelock_budget = 0;  // warp instructions without news that were too many; 0: no livelock
+  std::uint64_t call_progress = 0;    // device calls that came on
   std::uint64_t next_warp_id = 1;
   bool grid_ended = false;  // since run() was entered
   void note_end();

@@ -175,8 +175,10 @@ void Machine::State::explain_stuck(const std::vector<HostWait>& hosts, bool live
     finding.message = pes_waiting.size() == 1
                           ? "PE " + std::to_string(*pes_waiting.begin()) + " loops without any effect"
                           : "the PEs loop without any effect";
-    finding.why += (finding.why.empty() ? "" : "; ") + with_commas(config.spin_budget) +
-                   " instructions of warps ran and no byte of memory changed";
+    finding.why +=
+        std::string(finding.why.empty() ? "" : "; ") + "the budget of " + with_commas(livelock_budget) +
+        " warp instructions is used up: since then no block ended, and memory only got values that it "
+        "had before or counted on";
     finding.advice = "let the loop end, or let somebody write what it reads";
   } else {
     finding.kind = FindingKind::kDeadlock;

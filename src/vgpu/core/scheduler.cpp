@@ -168,8 +168,10 @@ bool Machine::State::goes_in_circles() {
     watches_news = true;
   }
   if (executed - executed_at_news <= kSpinBudgetMin) return false;
-  return executed - executed_at_news >
-         std::min(config.spin_budget, kSpinBudget + kSpinBudgetPerWarp * ready.size());
+  const std::uint64_t budget = std::min(config.spin_budget, kSpinBudget + kSpinBudgetPerWarp * ready.size());
+  if (executed - executed_at_news <= budget) return false;
+  livelock_budget = budget;
+  return true;
 }
 
 Machine::Progress Machine::State::run(std::uint64_t budget) {

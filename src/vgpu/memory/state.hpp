@@ -54,6 +54,7 @@ struct Memory::State {
   Mapping arena, marks;
   std::vector<Mapping> host_maps;
   WriterTable writers;
+  std::vector<std::uint16_t> news_of_place;  // how often a place gave news (news.cpp), likewise
   std::vector<bool> seen_values;  // one bit a hash of where and what (news.cpp); empty while nobody watches
   std::size_t n_seen_values = 0;
 
