@@ -45,7 +45,7 @@ struct ScheduleFlags {
   std::int64_t seed = 1;
   int n_seeds = 3;
   int n_schedules = 2;
-  std::string policy;  // empty: spread over all
+  std::string policy = {};  // empty: spread over all
   std::string fabric = "nvlink";
   double timeout_s = 60;
 };
