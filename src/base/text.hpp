@@ -26,6 +26,9 @@ std::string with_commas(unsigned long long n);
 // Replaces terminal control sequences and non-printing characters so that untrusted text can be shown.
 std::string printable(std::string_view text);
 
+// As one word for a shell: itself where nothing in it means anything there, else in single quotes.
+std::string shell_word(std::string_view text);
+
 Result<std::string> read_file(const std::string& path);
 // Writes beside the target and renames, so that no reader ever sees half a file.
 Status write_file_atomically(const std::string& path, std::string_view bytes);

@@ -6,6 +6,7 @@
 
 #include "agent/options.hpp"
 #include "base/text.hpp"
+#include "judge/invocation.hpp"
 #include "vgpu/core/policy.hpp"
 
 namespace echolo::cli {
@@ -36,8 +37,12 @@ int Session::print(const std::string& text, int exit_code) const {
 }
 
 int Session::print(const judge::Verdict& verdict, const Status& kept) const {
-  const std::string text =
-      json ? judge::to_json(verdict).dump(2) + "\n" : judge::render(verdict, {colour_out, verbose});
+  judge::TextOptions options{colour_out, verbose, {}};
+  if (kept) {
+    options.again = judge::echolo_command() + " replay " + verdict.id;
+    if (!store_directory.empty()) options.again += " --store " + shell_word(store_directory);
+  }
+  const std::string text = json ? judge::to_json(verdict).dump(2) + "\n" : judge::render(verdict, options);
   const int code = print(text, judge::exit_code_of(verdict));
   return kept ? code : fail(kept.error());
 }
@@ -87,8 +92,9 @@ Status examine(const ScheduleFlags& flags) {
 void add_schedule_options(CLI::App& command, ScheduleFlags& flags) {
   const std::string seeds = std::to_string(flags.n_seeds), schedules = std::to_string(flags.n_schedules);
   command.add_option("--seeds", flags.n_seeds, "How many seeds (default: " + seeds + ")");
-  command.add_option("--schedules", flags.n_schedules,
-                     "How many schedules for each seed, spread over the policies (default: " + schedules + ")");
+  command.add_option(
+      "--schedules", flags.n_schedules,
+      "How many schedules for each seed, spread over the policies (default: " + schedules + ")");
   command.add_option("--policy", flags.policy, "Only this scheduling policy: " + vgpu::policy_names());
   command.add_option("--seed", flags.seed, "The first seed (default: 1)");
   command.add_option("--fabric", flags.fabric, "nvlink or rdma (default: nvlink)");

@@ -28,23 +28,8 @@ bool is_knob_name(std::string_view name) {
 Result<Candidate> file_candidate(const std::string& path, const std::vector<std::string>& settings) {
   Result<std::string> text = read_file(path);
   if (!text) return text.error();
-  Candidate out;
-  out.path = path;
-  out.text = std::move(*text);
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    KnobValue knob;
-    knob.name = setting.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : setting.substr(equals + 1);
-    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), knob.value);
-    if (!is_knob_name(knob.name) || value.empty() || code != std::errc() ||
-        end != value.data() + value.size()) {
-      return usage_error("'" + setting + "' is not of the form KNOB=VALUE with a whole number");
-    }
-    out.knobs.push_back(std::move(knob));
-  }
-  out.label = path + (out.knobs.empty() ? "" : " " + knobs_text(out.knobs));
-  out.hash = hash_of(out.text, out.knobs);
+  Result<Candidate> out = text_candidate(*text, path, "", settings);
+  if (out) out->label = path + (out->knobs.empty() ? "" : " " + knobs_text(out->knobs));
   return out;
 }
 
@@ -60,6 +45,28 @@ Result<std::string> in_library(const std::string& what) {
 }
 
 }  // namespace
+
+Result<Candidate> text_candidate(const std::string& text, const std::string& path, const std::string& label,
+                                 const std::vector<std::string>& settings) {
+  Candidate out;
+  out.path = path;
+  out.text = text;
+  out.label = label;
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    KnobValue knob;
+    knob.name = setting.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), knob.value);
+    if (!is_knob_name(knob.name) || value.empty() || code != std::errc() ||
+        end != value.data() + value.size()) {
+      return usage_error("'" + setting + "' is not of the form KNOB=VALUE with a whole number");
+    }
+    out.knobs.push_back(std::move(knob));
+  }
+  out.hash = hash_of(out.text, out.knobs);
+  return out;
+}
 
 Result<Candidate> library_candidate(const KernelLibrary& library, const Knobs& knobs) {
   Result<std::string> text = read_file(library.source_path);

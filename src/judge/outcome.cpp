@@ -93,7 +93,7 @@ std::vector<JudgedFinding> judge_findings(const runtime::JobResult& job, const C
     }
     for (std::string* text : {&finding.message, &finding.why, &finding.advice, &finding.address.object})
       rename_sources(*text, compiled);
-    out.push_back({std::move(finding), replay});
+    out.push_back({std::move(finding), replay, job.switches});
   }
   std::stable_partition(out.begin(), out.end(), [](const JudgedFinding& judged) { return !is_leak(judged); });
   return out;

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "judge/invocation.hpp"
+#include "judge/minimise.hpp"
 #include "judge/schedules.hpp"
 #include "judge/verdict.hpp"
 
@@ -19,6 +20,7 @@ constexpr const char* kDim = "\x1b[2m";
 constexpr const char* kPlain = "\x1b[0m";
 constexpr std::size_t kMaxLogLines = 40;
 constexpr std::size_t kMaxOutputLines = 20;  // of one PE
+constexpr std::size_t kShownDigits = 8;      // of a finding's id
 
 std::string painted(const std::string& text, const char* colour, bool on) {
   return on ? colour + text + kPlain : text;
@@ -87,6 +89,17 @@ std::string wrong_rows(const Verdict& verdict, bool all) {
   if (n > kShown && !all)
     out += fmt::format("  and {} more comparisons that are wrong (--verbose shows them)\n", n - kShown);
   return out;
+}
+
+// What was tried to make the first finding's run smaller.
+std::string minimisation(const Verdict& verdict) {
+  if (verdict.minimise_runs == 0) return {};
+  const std::string limits =
+      fmt::format("{} further run{}; at most {} are made, none after {} s{}", verdict.minimise_runs,
+                  verdict.minimise_runs == 1 ? "" : "s", kMostTrials, kMinimiseBudget.count(),
+                  verdict.minimise_cut ? ", which were over" : "");
+  if (verdict.minimised.empty()) return "   no smaller run shows it (" + limits + ")\n";
+  return "   reduced, and still the same: " + join(verdict.minimised, "; ") + " (" + limits + ")\n";
 }
 
 std::string indented_log(const std::string& log, bool all) {
@@ -161,9 +174,15 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
                                        judged.replay.schedule.policy, judged.replay.schedule.seed,
                                        judged.replay.size.empty() ? "" : ", size " + judged.replay.size);
     out += "\n" + vgpu::render(judged.finding, rendering);
+    const bool first = &judged == &verdict.findings.front();
+    if (first) out += minimisation(verdict);
+    if (!options.again.empty()) {
+      out += "   again: " + options.again +
+             (first ? "" : " --finding " + judged.finding.id.substr(0, kShownDigits)) + "\n";
+    }
   }
-  if (!verdict.minimised.empty())
-    out += "   reduced, and still the same: " + join(verdict.minimised, "; ") + "\n";
+  if (verdict.findings.empty() && verdict.failed && !options.again.empty())
+    out += "  again: " + options.again + "\n";
   if (!verdict.findings.empty()) out += '\n';
   const bool told =
       !verdict.findings.empty() || verdict.status == "refused" || verdict.status == "compile_error";

@@ -58,6 +58,21 @@ std::string thread_text(const vgpu::TraceEvent& event) {
   return out;
 }
 
+// Whether the source must come from the store. `now`: the hash of what stands at its place, or why there is
+// none.
+Result<bool> wants_kept_source(const ReplayRequest& request, const Result<std::string>& now,
+                               std::string& note) {
+  if (now && *now == request.candidate) return false;
+  if (request.source) {
+    note = request.path + (now ? " has changed since" : " is gone") + ": its text is taken from the store";
+    return true;
+  }
+  if (!now) return now.error();
+  return usage_error(request.origin + " has changed since the verdict (" + request.candidate.substr(0, 19) +
+                         " then, " + now->substr(0, 19) + " now)",
+                     "replay repeats one source exactly; check the new one again");
+}
+
 json dim_json(const vgpu::Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
 }  // namespace
@@ -69,6 +84,8 @@ Result<ReplayRequest> replay_request(const json& verdict, const std::string& fin
     out.program = verdict.at("problem").is_null();
     out.problem_folder = verdict.value("problem_folder", "");
     out.candidate = verdict.at("candidate").get<std::string>();
+    out.path = verdict.value("path", out.origin);
+    out.label = verdict.value("label", out.path);
     out.knobs = verdict.value("knobs", std::vector<std::string>());
     out.arguments = verdict.value("arguments", std::vector<std::string>());
     out.dtype = verdict.value("dtype", "");
@@ -106,19 +123,15 @@ Result<ReplayRequest> replay_request(const json& verdict, const std::string& fin
 
 Result<ReplayReport> replay(const ReplayRequest& request, const CheckOptions& folders, bool trace,
                             Progress& progress) {
-  const auto changed = [&](const std::string& hash) -> Status {
-    if (hash == request.candidate) return {};
-    return usage_error(request.origin + " has changed since the verdict (" + request.candidate.substr(0, 19) +
-                           " then, " + hash.substr(0, 19) + " now)",
-                       "replay repeats one source exactly; check the new one again");
-  };
   ReplayReport report;
   const std::chrono::milliseconds timeout(request.timeout_ms);
   if (request.program) {
     const Result<std::string> text = read_file(request.origin);
-    if (!text) return text.error();
-    if (Status same = changed("sha256:" + sha256_hex(*text)); !same) return same.error();
+    const Result<bool> kept = wants_kept_source(
+        request, text ? Result<std::string>("sha256:" + sha256_hex(*text)) : text, report.note);
+    if (!kept) return kept.error();
     SanitizeOptions options;
+    if (*kept) options.source = request.source;
     options.world = request.circumstances.world;
     options.arguments = request.arguments;
     options.seed = request.circumstances.seed;
@@ -134,8 +147,11 @@ Result<ReplayReport> replay(const ReplayRequest& request, const CheckOptions& fo
     Result<Problem> problem = find_problem(request.problem_folder);
     if (!problem) return problem.error();
     Result<Candidate> candidate = load_candidate(request.origin, request.knobs);
+    const Result<bool> kept = wants_kept_source(
+        request, candidate ? Result<std::string>(candidate->hash) : candidate.error(), report.note);
+    if (!kept) return kept.error();
+    if (*kept) candidate = text_candidate(*request.source, request.path, request.label, request.knobs);
     if (!candidate) return candidate.error();
-    if (Status same = changed(candidate->hash); !same) return same.error();
     CheckOptions options = folders;
     options.world = request.circumstances.world;
     options.dtype = request.dtype;
@@ -187,11 +203,9 @@ json to_json(const ReplayReport& report) {
                      {"address", event.address},
                      {"value", event.value}});
   }
-  return {{"same", report.same},
-          {"difference", report.difference},
-          {"verdict", to_json(report.verdict)},
-          {"trace", std::move(trace)},
-          {"trace_skipped", report.verdict.trace_skipped}};
+  return {{"same", report.same},       {"difference", report.difference},
+          {"note", report.note},       {"verdict", to_json(report.verdict)},
+          {"trace", std::move(trace)}, {"trace_skipped", report.verdict.trace_skipped}};
 }
 
 std::string render(const ReplayReport& report, const TextOptions& options, bool trace) {
@@ -211,6 +225,7 @@ std::string render(const ReplayReport& report, const TextOptions& options, bool 
       out += '\n';
     }
   }
+  if (!report.note.empty()) out += "  note: " + printable(report.note) + "\n";
   out += report.same ? "replay: as it was\n" : "replay: NOT as it was: " + report.difference + "\n";
   return out;
 }

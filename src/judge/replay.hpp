@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@ namespace echolo::judge {
 struct ReplayRequest {
   bool program = false;
   std::string origin, problem_folder, candidate;  // candidate: the source's hash
+  std::string path, label;                        // as messages show them
+  // The source as the store has kept it: taken where the file is gone or says something else by now.
+  std::optional<std::string> source;
   std::vector<std::string> knobs, arguments;
   std::string dtype, fabric;
   std::int64_t timeout_ms = 60'000;
@@ -35,9 +39,11 @@ struct ReplayReport {
   Verdict verdict;
   bool same = false;
   std::string difference;  // what is not as it was; empty where `same`
+  std::string note;        // where the source does not come from its file; empty otherwise
 };
 
-// `folders` says where the store's caches are. Errors (kUsage): the source is gone or has changed since.
+// `folders` says where the store's caches are. Errors (kUsage): the source is gone or has changed since, and
+// is not in the store either.
 Result<ReplayReport> replay(const ReplayRequest& request, const CheckOptions& folders, bool trace,
                             Progress& progress);
 

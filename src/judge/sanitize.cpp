@@ -70,7 +70,8 @@ std::map<int, std::string> benign_lines(std::string_view source) {
 Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions& options,
                                  Progress& progress) {
   std::error_code code;
-  if (!fs::is_regular_file(path, code)) return usage_error("there is no file '" + path + "'");
+  if (!options.source && !fs::is_regular_file(path, code))
+    return usage_error("there is no file '" + path + "'");
   if (options.world < 1 || options.world > kMaxWorld) {
     return usage_error("-n must be between 1 and " + std::to_string(kMaxWorld));
   }
@@ -83,7 +84,7 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
   const std::vector<Schedule>& schedules =
       options.exact_schedules.empty() ? *spread : options.exact_schedules;
   const std::size_t per_seed = schedules.size() / static_cast<std::size_t>(options.n_seeds);
-  Result<std::string> text = read_file(path);
+  Result<std::string> text = options.source ? Result<std::string>(*options.source) : read_file(path);
   if (!text) return text.error();
 
   Verdict verdict;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ struct SanitizeOptions {
   int n_schedules = 1;                    // of each seed, spread over the policies (schedules.hpp)
   std::string policy;                     // empty: spread; else only this one
   std::vector<Schedule> exact_schedules;  // where not empty: these, for the one seed
+  std::optional<std::string> source;      // the program's text, where not what its file holds now
   vgpu::TraceFilter trace;                // of every job; the verdict keeps that of the last one that counts
   std::string fabric = "nvlink";
   std::chrono::milliseconds timeout{60'000};

@@ -36,6 +36,7 @@ json replay_json(const Replay& replay) {
 json finding_json(const JudgedFinding& judged) {
   json out = judged.finding;
   out["replay"] = replay_json(judged.replay);
+  out["switches"] = judged.switches;
   return out;
 }
 
@@ -93,6 +94,8 @@ json to_json(const Verdict& verdict) {
   out["schedules"] = schedules_json(verdict);
   out["timeout_ms"] = verdict.timeout_ms;
   if (!verdict.minimised.empty()) out["minimised"] = verdict.minimised;
+  if (verdict.minimise_runs > 0)
+    out["minimisation"] = {{"runs", verdict.minimise_runs}, {"out_of_time", verdict.minimise_cut}};
   out["origin"] = verdict.origin;
   if (!verdict.problem_folder.empty()) out["problem_folder"] = verdict.problem_folder;
   if (!verdict.knobs.empty()) out["knobs"] = verdict.knobs;

@@ -55,6 +55,7 @@ struct Replay {
 struct JudgedFinding {
   vgpu::Finding finding;  // file names as the user knows them
   Replay replay;
+  std::uint64_t switches = 0;  // of the whole run: turns of another warp than the one before
 };
 
 // Virtual time of the calls of one size, first seed, fair schedule. Modelled, never measured.
@@ -102,6 +103,8 @@ struct Verdict {
   std::int64_t timeout_ms = 0;          // of one job
   std::optional<Replay> failed;         // the job that decided a bad status, where one did
   std::vector<std::string> minimised;   // what the first finding's run was reduced by
+  int minimise_runs = 0;                // how many further runs were made for that
+  bool minimise_cut = false;            // some were not made, because the time for it was over
   std::vector<vgpu::TraceEvent> trace;  // where one was asked for; not part of the JSON
   std::uint64_t trace_skipped = 0;
   std::map<std::string, std::string> sources;  // user's file name -> text, for excerpts; not part of the JSON
@@ -117,6 +120,7 @@ nlohmann::json to_json(const Verdict& verdict);
 struct TextOptions {
   bool colour = false;
   bool verbose = false;  // the whole error matrix and logs
+  std::string again;     // the command that repeats the first finding's run; empty: not said
 };
 // Ends with a newline.
 std::string render(const Verdict& verdict, const TextOptions& options);

@@ -86,6 +86,7 @@ struct JobResult {
   std::uint64_t modelled_ns = 0;                // virtual time of the whole job
   std::vector<std::uint64_t> call_modelled_ns;  // per call: the maximum over PEs
   std::uint64_t warp_instructions = 0, lane_instructions = 0;
+  std::uint64_t switches = 0;  // turns of another warp than the one before
   std::vector<vgpu::TraceEvent> trace;
   std::uint64_t trace_skipped = 0;  // events that were too many to keep
   double seconds = 0;               // wall

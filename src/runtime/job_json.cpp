@@ -204,6 +204,7 @@ void to_json(json& out, const JobResult& result) {
          {"call_modelled_ns", result.call_modelled_ns},
          {"warp_instructions", result.warp_instructions},
          {"lane_instructions", result.lane_instructions},
+         {"switches", result.switches},
          {"seconds", result.seconds},
          {"device_seconds", result.device_seconds},
          {"trace", trace_to_json(result.trace)},
@@ -231,6 +232,7 @@ void from_json(const json& in, JobResult& result) {
   result.call_modelled_ns = in.at("call_modelled_ns").get<std::vector<std::uint64_t>>();
   result.warp_instructions = in.at("warp_instructions").get<std::uint64_t>();
   result.lane_instructions = in.at("lane_instructions").get<std::uint64_t>();
+  result.switches = in.at("switches").get<std::uint64_t>();
   result.seconds = in.at("seconds").get<double>();
   result.device_seconds = in.at("device_seconds").get<double>();
   result.trace.clear();

@@ -430,6 +430,18 @@ Result<std::optional<std::string>> Store::find_verdict(const std::string& run, s
   });
 }
 
+namespace {
+
+const std::string kKeptVerdict =
+    "SELECT id, command, subject, candidate, source, options, status, verdict, created FROM kept_verdicts ";
+
+KeptVerdict kept_verdict_in(SQLite::Statement& row) {
+  const auto text = [&](int column) { return row.getColumn(column).getString(); };
+  return {text(0), text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8)};
+}
+
+}  // namespace
+
 Status Store::keep_verdict(const KeptVerdict& verdict) {
   return impl_->guarded([&](SQLite::Database& db) -> Status {
     execute(db,
@@ -446,20 +458,24 @@ Result<KeptVerdict> Store::kept_verdict(std::string_view id) const {
   return impl_->guarded([&](SQLite::Database& db) -> Result<KeptVerdict> {
     // Hex digits only, so that nothing in it means more than itself to LIKE.
     const bool plausible = !id.empty() && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    SQLite::Statement query(
-        db,
-        "SELECT id, command, subject, candidate, source, options, status, verdict, created"
-        " FROM kept_verdicts WHERE id LIKE ? || '%' ORDER BY id LIMIT 2");
+    SQLite::Statement query(db, kKeptVerdict + "WHERE id LIKE ? || '%' ORDER BY id LIMIT 2");
     query.bind(1, std::string(id));
     std::vector<KeptVerdict> found;
-    while (plausible && query.executeStep()) {
-      const auto text = [&](int column) { return query.getColumn(column).getString(); };
-      found.push_back({text(0), text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8)});
-    }
+    while (plausible && query.executeStep()) found.push_back(kept_verdict_in(query));
     if (found.empty()) return usage_error("the store holds no verdict '" + std::string(id) + "'");
     if (found.size() > 1 && found.front().id != id)
       return usage_error("several verdicts begin with '" + std::string(id) + "'");
     return found.front();
+  });
+}
+
+Result<std::vector<KeptVerdict>> Store::kept_verdicts(int most) const {
+  return impl_->guarded([&](SQLite::Database& db) -> Result<std::vector<KeptVerdict>> {
+    SQLite::Statement query(db, kKeptVerdict + "ORDER BY created DESC, rowid DESC LIMIT ?");
+    query.bind(1, most);
+    std::vector<KeptVerdict> found;
+    while (query.executeStep()) found.push_back(kept_verdict_in(query));
+    return found;
   });
 }
 

@@ -142,6 +142,7 @@ class Store {
   Status keep_verdict(const KeptVerdict& verdict);
   // By id or a unique beginning of one. Error (kUsage): none, or several.
   Result<KeptVerdict> kept_verdict(std::string_view id) const;
+  Result<std::vector<KeptVerdict>> kept_verdicts(int most) const;  // newest first
 
   Status append_event(const std::string& run, std::string_view kind, std::string_view data);
   Result<std::vector<Event>> events(const std::string& run, std::int64_t after = 0) const;

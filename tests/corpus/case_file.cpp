@@ -61,6 +61,7 @@ Status apply_words(const std::map<std::string, std::string>& words, CaseFile& ou
       out.problem = value;
     } else if (key == "fabric") {
       out.fabric = value;
+      out.any_fabric = false;
     } else if (key == "args") {
       out.arguments = value;
     } else if (key == "output") {

@@ -17,8 +17,9 @@ struct CaseFile {
   bool check = false;   // a candidate; otherwise a whole program
   std::string problem;  // of a candidate
   std::string fabric = "nvlink";
-  std::string arguments;  // of a program, separated by spaces
-  std::string output;     // what a program must have printed
+  bool any_fabric = true;  // the case does not say which one it is about
+  std::string arguments;   // of a program, separated by spaces
+  std::string output;      // what a program must have printed
   int world = 2;
   std::chrono::seconds timeout{60};
   std::string status;                              // expected, as in a verdict

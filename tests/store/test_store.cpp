@@ -350,6 +350,10 @@ TEST_F(StoreTest, AVerdictIsFoundByTheBeginningOfItsId) {
   EXPECT_EQ(found->status, "correct");
   EXPECT_EQ(found->source, std::string(64, 'a'));
   EXPECT_FALSE(found->created.empty());
+  const auto last = store.kept_verdicts(1);
+  ASSERT_TRUE(last.ok()) << last.error().render();
+  EXPECT_EQ(last->size(), 1U);
+  EXPECT_EQ(store.kept_verdicts(100)->size(), 2U);
   for (const char* none : {"ab", "f", "", "%", "ABC"}) {
     const auto nothing = store.kept_verdict(none);
     ASSERT_FALSE(nothing.ok()) << none;

@@ -257,6 +257,7 @@ JobResult Node::finish() {
   if (driver_) result.call_modelled_ns = driver_->modelled_ns();
   const vgpu::Machine::Counters counters = machine_->counters();
   result.warp_instructions = counters.warp_instructions;
+  result.switches = counters.switches;
   result.lane_instructions = counters.lane_instructions;
   result.device_seconds = device_seconds_;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

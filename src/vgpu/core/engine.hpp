@@ -81,6 +81,7 @@ struct Machine::State {
   std::uint64_t livelock_budget = 0;  // warp instructions without news that were too many; 0: no livelock
   std::uint64_t call_progress = 0;    // device calls that came on
   std::uint64_t next_warp_id = 1;
+  std::uint64_t last_warp = 0;  // id of the one that had the last turn
   bool grid_ended = false;  // since run() was entered
   void note_end();
   bool goes_in_circles();

@@ -141,6 +141,7 @@ class Machine {
 
   struct Counters {
     std::uint64_t warp_instructions = 0, lane_instructions = 0, blocks = 0, grids = 0;
+    std::uint64_t switches = 0;  // turns of another warp than the one before
   };
   Counters counters() const;
 

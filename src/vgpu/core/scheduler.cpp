@@ -225,6 +225,8 @@ Machine::Progress Machine::State::run(std::uint64_t budget) {
     executed += used;
     ready.ran(warp, used);
     counters.warp_instructions += used;
+    if (warp.id != last_warp) ++counters.switches;
+    last_warp = warp.id;
     round_executed += used;
     round_longest = std::max(round_longest, used);
     if (findings.has_fatal()) return Progress::kFaulted;
