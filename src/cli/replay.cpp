@@ -80,7 +80,7 @@ int run(const Session& session, const Arguments& given) {
   if (!report) return session.fail(report.error());
   const std::string out = session.json
                               ? judge::to_json(*report).dump(2) + "\n"
-                              : judge::render(*report, {session.colour_out, session.verbose}, given.trace);
+                              : judge::render(*report, {session.colour_out, session.verbose, {}}, given.trace);
   return session.print(out, report->same ? judge::exit_code_of(report->verdict) : kNo);
 }
 

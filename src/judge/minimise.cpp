@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -11,6 +12,16 @@ namespace {
 // Those that run each warp until it waits, and so switch least, in front.
 const Schedule kFewSwitches[] = {{"reversed", 1}, {"pct1", 1}, {"pct1", 2},        {"pct1", 3},
                                  {"pct2", 1},     {"pct2", 2}, {"one-slow-pe", 1}, {"fair", 1}};
+
+// The same fault in a run of another size: kind and lines, however many PEs stand there.
+bool is_same(const vgpu::Finding& a, const vgpu::Finding& b) {
+  const auto lines = [](const vgpu::Finding& finding) {
+    std::set<std::pair<std::string, int>> out;
+    for (const vgpu::Site& site : finding.sites) out.emplace(site.where.file, site.where.line);
+    return out;
+  };
+  return a.kind == b.kind && lines(a) == lines(b);
+}
 
 class Search {
  public:
@@ -52,9 +63,8 @@ class Search {
       return std::optional<JudgedFinding>();
     }
     const auto same =
-        std::find_if(verdict->findings.begin(), verdict->findings.end(), [&](const JudgedFinding& one) {
-          return one.finding.kind == found_.finding.kind && one.finding.id == found_.finding.id;
-        });
+        std::find_if(verdict->findings.begin(), verdict->findings.end(),
+                     [&](const JudgedFinding& one) { return is_same(one.finding, found_.finding); });
     if (same == verdict->findings.end()) return std::optional<JudgedFinding>();
     return std::optional<JudgedFinding>(std::move(*same));
   }
@@ -167,8 +177,10 @@ std::vector<ParamValue> least_values(const Problem& problem, const PlannedSize& 
 }  // namespace
 
 Status minimise(Verdict& verdict, const Smaller& smaller, const RunAgain& run, Progress& progress) {
-  if (verdict.findings.empty() || verdict.findings.front().finding.kind == vgpu::FindingKind::kLeak)
-    return {};
+  if (verdict.findings.empty()) return {};
+  // A leak is in every run; a livelock costs its whole budget each time.
+  const vgpu::FindingKind kind = verdict.findings.front().finding.kind;
+  if (kind == vgpu::FindingKind::kLeak || kind == vgpu::FindingKind::kLivelock) return {};
   return Search(verdict, smaller, run, progress).run();
 }
 

@@ -22,7 +22,7 @@ struct Attempt {
 using RunAgain = std::function<Result<Verdict>(const Attempt&)>;
 
 inline constexpr int kMostTrials = 16;
-inline constexpr std::chrono::seconds kMinimiseBudget{30};  // after it no further run begins
+inline constexpr std::chrono::seconds kMinimiseBudget{60};  // after it no further run begins
 
 // What may be tried instead of the run that found it, simplest first.
 struct Smaller {
@@ -35,7 +35,7 @@ struct Smaller {
 
 // Replaces the verdict's first finding by the same one (kind and lines) of the smallest run that shows it,
 // and says in `verdict.minimised` what was left out. Runs that cannot be made (a size that the world does not
-// allow) show nothing. Error: interruption only.
+// allow) show nothing. Leaks and livelocks stay as they are. Error: interruption only.
 Status minimise(Verdict& verdict, const Smaller& smaller, const RunAgain& run, Progress& progress);
 
 Status minimise_check(Verdict& verdict, const Problem& problem, const Candidate& candidate,

@@ -92,13 +92,13 @@ TEST(CorpusAgain, NoVerdictDiffers) {
   }
 }
 
-struct Run {
+struct Circumstances {
   std::string policy, fabric;
   int seed = 1;
 };
 
-std::vector<Run> runs_of(const CaseFile& test, int seeds, bool rotate) {
-  std::vector<Run> out;
+std::vector<Circumstances> runs_of(const CaseFile& test, int seeds, bool rotate) {
+  std::vector<Circumstances> out;
   for (const std::string fabric : {"nvlink", "rdma"}) {
     // A case that names its fabric is about that one.
     if (!test.any_fabric && fabric != test.fabric) continue;
@@ -119,10 +119,10 @@ TEST(CorpusSweep, EverySeedPolicyAndFabric) {
   const OwnStore store;
   std::size_t n_runs = 0, n_missed = 0;
   for (const CaseFile& test : chosen_cases("ECHOLO_CORPUS_SEEDS")) {
-    const std::vector<Run> runs = runs_of(test, seeds, rotate);
+    const std::vector<Circumstances> runs = runs_of(test, seeds, rotate);
     std::vector<std::string> faults(runs.size());
     in_parallel(runs.size(), [&](std::size_t i) {
-      const Run& run = runs[i];
+      const Circumstances& run = runs[i];
       const std::vector<std::string> further = {
           "--as-found", "--store",  store.path(),  "--seed", std::to_string(run.seed), "--seeds", "1",
           "--policy",   run.policy, "--schedules", "1"};

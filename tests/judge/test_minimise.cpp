@@ -9,6 +9,9 @@ JudgedFinding finding_of(const std::string& id, const Attempt& attempt) {
   JudgedFinding out;
   out.finding.kind = vgpu::FindingKind::kDeadlock;
   out.finding.id = id;
+  vgpu::Site site;
+  site.where.file = id;
+  out.finding.sites = {site};
   out.replay.world = attempt.world;
   out.replay.seed = 3;
   out.replay.schedule = attempt.schedule;
