@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 // In the order in which `--schedules` spreads over them.
 const std::vector<std::string> kPolicies = {
     "fair", "random", "lazy-delivery", "pct2", "one-slow-pe", "reversed", "eager-delivery", "pct3", "pct1"};
-constexpr int kDefaultEvery = 8;  // of the cut that runs by default
+constexpr int kDefaultEvery = 20;  // of the cut that runs by default
 
 std::vector<CaseFile> chosen_cases(const char* variable) {
   const bool all = number_from(variable, 0) > 0;

@@ -140,7 +140,7 @@ TEST(Policies, SeedsGiveOtherOrders) {
 
 TEST(Policies, SpinnersOfHighPriorityStarveNobody) {
   for (const PolicyInfo& info : policies()) {
-    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
       Node node(kSpin, 1, info.policy, seed);
       const std::uint64_t flag = symmetric(node, 1, 0);
       const std::uint64_t turns = symmetric(node, 1, 0);
@@ -167,24 +167,25 @@ TEST(Policies, ASlowPeIsNotStarvedByThoseWhoWaitForIt) {
 }
 
 // The counter that the waiters count up has ever new values, and yet nothing comes of it.
-TEST(Policies, CountingInMemoryForEverIsALivelockUnderEveryPolicy) {
+TEST(Policies, CountingInMemoryForEverIsALivelock) {
   std::string never = kSpin;
   never.replace(never.find("[%f], 1"), 7, "[%f], 0");
-  for (const PolicyInfo& info : policies()) {
+  // Each run takes seconds; tests/corpus/livelock has every policy in its sweep.
+  for (const Policy policy : {Policy::kFair, Policy::kRandom, Policy::kPct2}) {
     std::set<std::uint64_t> ends;
-    const int runs = info.policy == Policy::kRandom ? 2 : 1;  // each takes seconds
+    const int runs = policy == Policy::kRandom ? 2 : 1;
     for (int run = 0; run < runs; ++run) {
-      Node node(never, 1, info.policy, 3);
+      Node node(never, 1, policy, 3);
       const std::uint64_t flag = symmetric(node, 1, 0);
       const std::uint64_t turns = symmetric(node, 1, 0);
       node.launch("spin", {4, 1, 1}, {32, 1, 1}, Params().add(flag).add(turns));
-      ASSERT_EQ(node.finish(), Progress::kLivelock) << info.name;
+      ASSERT_EQ(node.finish(), Progress::kLivelock) << name_of(policy);
       ends.insert(node.machine->counters().warp_instructions);
       EXPECT_NE(node.explain(Progress::kLivelock).find("the budget of 2,000,000 warp instructions"),
                 std::string::npos);
     }
-    EXPECT_EQ(ends.size(), 1U) << info.name;
-    EXPECT_LT(*ends.begin(), 6'000'000U) << info.name;
+    EXPECT_EQ(ends.size(), 1U) << name_of(policy);
+    EXPECT_LT(*ends.begin(), 6'000'000U) << name_of(policy);
   }
 }
 

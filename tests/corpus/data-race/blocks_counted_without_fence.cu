@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: data_race
 // The last block to count itself in signals for all; nothing orders the others' writes before the count.
 #include <nvshmem.h>

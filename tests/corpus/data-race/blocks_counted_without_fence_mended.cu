@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // Each block fences before it counts itself in, the last one after it, so its signal covers all blocks.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: data_race
 // expect-finding: deadlock
 // The owner of an arrival counter resets it with a plain store when all have come; they may arrive again already.

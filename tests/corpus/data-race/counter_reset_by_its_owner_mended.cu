@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // The counter is never reset: each round waits for a number that grows.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: data_race
 // Each PE sets a byte of a word that its owner polls as a whole: strong accesses, but of different sizes.
 #include <nvshmem.h>

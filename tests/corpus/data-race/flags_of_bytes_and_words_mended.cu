@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // Each PE sets a byte, and its owner polls byte by byte.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=3
+// echolo-test: mode=sanitize n=3 fabric=nvlink
 // expect: data_race
 // A one-shot all-reduce: the next call overwrites the buffer while a slow peer may still read it.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=3
+// echolo-test: mode=sanitize n=3 fabric=nvlink
 // expect: correct
 // A one-shot all-reduce that ends with a second round of flags, so nobody overwrites what is still read.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: data_race
 // Every thread writes to the peer, thread 0 releases the flag: no barrier lies between.
 #include <nvshmem.h>

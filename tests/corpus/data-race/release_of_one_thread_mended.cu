@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // Every thread writes to the peer; after a barrier thread 0 releases the flag for all.
 #include <nvshmem.h>

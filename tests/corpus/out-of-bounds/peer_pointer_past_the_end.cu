@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: out_of_bounds
 // Plain stores through a peer pointer run past the symmetric buffer of the peer.
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // As many threads as words.
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // Plain loads and stores through nvshmem_ptr, released and acquired at system scope.
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: scope_too_narrow
 // The peer writes the flag at system scope; it is read with an acquire at gpu scope.
 #include <nvshmem.h>

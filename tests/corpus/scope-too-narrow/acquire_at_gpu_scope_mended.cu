@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // The peer writes the flag at system scope, and it is acquired at system scope.
 #include <nvshmem.h>

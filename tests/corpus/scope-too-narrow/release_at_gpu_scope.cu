@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: scope_too_narrow
 // The flag of the peer is set behind a fence of gpu scope; the peer is on another GPU.
 #include <nvshmem.h>

@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // The flag of the peer is set behind a fence of system scope.
 #include <nvshmem.h>

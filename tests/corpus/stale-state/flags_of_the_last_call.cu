@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: stale_state
 // The second call passes its wait at once: the flag still has the first call's value.
 #include <nvshmem.h>

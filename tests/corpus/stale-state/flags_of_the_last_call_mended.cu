@@ -1,4 +1,4 @@
-// echolo-test: mode=sanitize n=2
+// echolo-test: mode=sanitize n=2 fabric=nvlink
 // expect: correct
 // Each call waits for a value of its own.
 #include <nvshmem.h>
