@@ -48,7 +48,8 @@ if [ "$mode" = lint ]; then
   say "clang-format over ${#sources[@]} sources and ${#headers[@]} headers"
   if clang-format-16 --dry-run -Werror "${sources[@]}" "${headers[@]}"; then passed=1; else failed=1; fi
   say "clang-tidy (some minutes)"
-  mapfile -t checked < <(git ls-files 'src/*.cpp')
+  # What is built here: src/gpu/pe.cpp is compiled where CUDA's headers are.
+  mapfile -t checked < <(git ls-files 'src/*.cpp' | while read -r f; do grep -qF "/$f\"" build/compile_commands.json && echo "$f"; done)
   if printf '%s\n' "${checked[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-16 -p build --quiet 2>/dev/null; then
     passed=$((passed + 1))
   else

@@ -249,7 +249,7 @@ Result<std::int64_t> Expression::value_of(std::size_t index, const Bindings& bin
     return usage_error("'" + text_ + "' uses '" + name + "', which is not known here",
                        near.empty() ? "known are " + join(known, ", ") : near);
   }
-  const Result<std::int64_t> left = value_of(node.left, bindings);
+  Result<std::int64_t> left = value_of(node.left, bindings);
   if (!left) return left;
   const std::int64_t a = *left;
   if (node.op == Op::kNot) return static_cast<std::int64_t>(a == 0);
@@ -261,7 +261,7 @@ Result<std::int64_t> Expression::value_of(std::size_t index, const Bindings& bin
     if (__builtin_sub_overflow(std::int64_t{0}, a, &out)) return overflow();
     return out;
   }
-  const Result<std::int64_t> right = value_of(node.right, bindings);
+  Result<std::int64_t> right = value_of(node.right, bindings);
   if (!right) return right;
   const std::int64_t b = *right;
   const bool divides = node.op == Op::kDivide || node.op == Op::kFloorDivide || node.op == Op::kModulo ||

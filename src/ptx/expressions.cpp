@@ -70,7 +70,7 @@ bool Parser::parse_binary(Constant& constant, int lowest, int depth) {
   while (lexer_.peek().kind == TokenKind::kPunct) {
     const Token at = lexer_.peek();
     const std::string_view text = lexer_.text();
-    int op = at.text[0];
+    int op = static_cast<unsigned char>(at.text[0]);
     const char second = at.end < text.size() ? text[at.end] : '\0';
     const int both = pair(at.text[0], second);
     const bool is_pair = precedence(both) > 0;
