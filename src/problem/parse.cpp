@@ -323,7 +323,7 @@ class Parser {
         fail(size.line, what + " does not set '" + param.name + "', which has no default");
       }
       if (std::any_of(problem_.sizes.begin(), problem_.sizes.end(),
-                      [&](const SizeSpec& s) { return s.name == name; })) {
+                      [&size](const SizeSpec& other) { return other.name == size.name; })) {
         fail(size.line, what + " is in sizes and in the curve");
       }
       out.push_back(std::move(size));

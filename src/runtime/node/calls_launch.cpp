@@ -64,7 +64,7 @@ Answer Node::unload_module(int pe, HostThread& thread, wire::Reader in) {
     thread.pending.wait = engine_.last_of_device(pe);
     thread.pending.stage = 1;
   }
-  const Answer waited = wait_for(pe, thread, "the device to finish");
+  Answer waited = wait_for(pe, thread, "the device to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   const Status unloaded = machine_->unload_module(pe, module->id);
   if (!unloaded.ok()) return Answer::fail(refuse(pe, thread, unloaded.error()));

@@ -91,7 +91,7 @@ Answer Node::release(int pe, HostThread& thread, wire::Reader in) {
     pending.wait = engine_.last_of_device(pe);
     pending.stage = 1;
   }
-  const Answer waited = wait_for(pe, thread, "the device to finish");
+  Answer waited = wait_for(pe, thread, "the device to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   const vgpu::Allocation* found = machine_->memory().find(address);
   if (found == nullptr || found->base != address) return Answer::fail(1);
@@ -260,7 +260,7 @@ Answer Node::copy(int pe, HostThread& thread, wire::Reader in) {
     pending.wait = {id};
     pending.stage = 1;
   }
-  const Answer waited = wait_for(pe, thread, std::string("the copy to end"));
+  Answer waited = wait_for(pe, thread, std::string("the copy to end"));
   if (waited.kind != Answer::Kind::kReply || !to_pageable) return waited;
   wire::Writer out;
   out.blob(pending.bytes->data(), pending.bytes->size());

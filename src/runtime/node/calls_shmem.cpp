@@ -120,7 +120,7 @@ Answer Node::shmem_call(int pe, HostThread& thread, wire::Reader in) {
   } catch (const std::logic_error&) {
     return Answer::malformed();  // too few arguments: not our library
   }
-  const Answer waited = wait_for(pe, thread, "the stream to finish");
+  Answer waited = wait_for(pe, thread, "the stream to finish");
   if (waited.kind != Answer::Kind::kReply) return waited;
   std::uint64_t value = 0;
   std::memcpy(&value, pending.bytes->data(), sizeof value);

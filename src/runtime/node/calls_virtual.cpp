@@ -170,7 +170,7 @@ Answer Node::ipc_memory(int pe, HostThread& thread, wire::Reader in) {
         pending.wait = engine_.last_of_device(pe);
         pending.stage = 1;
       }
-      const Answer waited = wait_for(pe, thread, "the device to finish");
+      Answer waited = wait_for(pe, thread, "the device to finish");
       if (waited.kind == Answer::Kind::kReply) memory.open_to(address, pe, false);
       return waited;
     }

@@ -14,7 +14,7 @@ std::string file_of(const std::string& folder, int call, int pe) {
 CandidateDriver::CandidateDriver(const JobSpec& spec, vgpu::Machine& machine, Engine& engine)
     : spec_(&spec), machine_(&machine), engine_(&engine) {
   const auto world = static_cast<std::size_t>(spec.world);
-  const auto calls = static_cast<std::size_t>(n_eager() + n_replays());
+  const auto calls = static_cast<std::size_t>(n_eager()) + static_cast<std::size_t>(n_replays());
   scripts_.resize(world);
   current_.resize(world);
   begun_ =

@@ -42,7 +42,7 @@ std::shared_ptr<Engine::Graph> Engine::find_graph(Pe& pe, std::uint64_t handle) 
   std::vector<std::shared_ptr<Graph>> open;
   for (const auto& [own, graph] : pe.graphs) open.push_back(graph);
   while (!open.empty()) {
-    const std::shared_ptr<Graph> graph = open.back();
+    std::shared_ptr<Graph> graph = open.back();
     open.pop_back();
     if (graph->handle == handle) return graph;
     for (const Graph::Node& node : graph->nodes) {
@@ -56,7 +56,7 @@ std::shared_ptr<Engine::Graph> Engine::graph_of_node(Pe& pe, std::uint64_t node,
   std::vector<std::shared_ptr<Graph>> open;
   for (const auto& [own, graph] : pe.graphs) open.push_back(graph);
   while (!open.empty()) {
-    const std::shared_ptr<Graph> graph = open.back();
+    std::shared_ptr<Graph> graph = open.back();
     open.pop_back();
     const auto it = graph->index.find(node);
     if (it != graph->index.end()) {
@@ -182,8 +182,8 @@ int Engine::set_node(int pe, std::uint64_t exec, std::uint64_t node, NodeContent
   const auto n = static_cast<int>(flat.nodes.size());
   if (n > index) return kBadValue;
   for (int i = 0; i < n; ++i) {
-    if (graph->nodes[static_cast<std::size_t>(index - n + i)].type !=
-        flat.nodes[static_cast<std::size_t>(i)].type)
+    const auto own = static_cast<std::size_t>(i);
+    if (graph->nodes[static_cast<std::size_t>(index - n) + own].type != flat.nodes[own].type)
       return kBadValue;
   }
   for (int i = 0; i < n; ++i) {

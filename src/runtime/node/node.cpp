@@ -112,7 +112,7 @@ Status Node::prepare() {
   if (spec_.is_candidate) {
     plan.argv = {bin + "/echolo-pe", target};
     plan.readable.push_back(bin + "/echolo-pe");
-    if (!absolute(bin + "/echolo-pe").size())
+    if (absolute(bin + "/echolo-pe").empty())
       return machine_error(bin + "/echolo-pe is missing", "build it: ./run.sh");
   } else {
     plan.argv = {target};
@@ -143,7 +143,7 @@ Status Node::prepare() {
     if (!spec_.is_candidate) {
       for (const auto& [key, value] : spec_.program.env) plan.env[key] = value;
     }
-    if (const Status status = start_pe(plan, process); !status.ok()) return status;
+    if (Status status = start_pe(plan, process); !status.ok()) return status;
   }
   return {};
 }

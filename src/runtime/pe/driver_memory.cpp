@@ -57,7 +57,7 @@ int pointer_attribute(void* out, CUpointer_attribute attribute, CUdeviceptr p, b
   if (error != kSuccess) return error;
   const bool known = info.kind != Class::kPageable;
   if (!known && fail_unknown) return kInvalidValue;
-  const auto put = [&](auto value) { std::memcpy(out, &value, sizeof value); };
+  const auto put = [&](auto value) { *static_cast<decltype(value)*>(out) = value; };
   const bool on_host = info.kind == Class::kPinned;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
