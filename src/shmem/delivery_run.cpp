@@ -6,7 +6,6 @@
 
 namespace echolo::shmem {
 
-using vgpu::AgentId;
 using vgpu::Clock;
 
 namespace {

@@ -56,7 +56,7 @@ struct Ge {
 struct Num {
   template <typename T>
   static HWY_INLINE bool f(T a, T b) {
-    return (a == a) & (b == b);
+    return (a == a) & (b == b);  // NOLINT(misc-redundant-expression): false for NaN
   }
 };
 // The unordered comparisons are the negations of the ordered opposite ones.

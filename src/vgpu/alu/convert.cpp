@@ -69,7 +69,7 @@ HWY_INLINE I float_to_integer(F a) {
   I result = static_cast<I>(safe);
   result = x >= above ? std::numeric_limits<I>::max() : result;
   result = x < below ? std::numeric_limits<I>::min() : result;
-  return x == x ? result : kNan;
+  return x == x ? result : kNan;  // NOLINT(misc-redundant-expression): false for NaN
 }
 
 template <typename F, typename I>
