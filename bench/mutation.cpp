@@ -1,13 +1,16 @@
 // How many weakened synchronisations the judge notices. Every library kernel and every right corpus case is
 // mutated, one synchronisation at a time (mutation/mutate.hpp), and each mutant is judged at default
-// settings.
+// settings, with no search for a smaller run that shows the finding.
 //
-//   killed       a finding names the mutated line, or is of a kind that names the accesses which nothing
-//   orders now wrong only   outputs were wrong or a job ran out of time, with no such finding equivalent
-//   argued in mutation/equivalent.txt: the mutant is as right as the original survived     none of these
+// - killed: a finding names the mutated line, or is of a kind that names the accesses which nothing orders
+// now
+// - wrong only: outputs were wrong or a job ran out of time, with no such finding
+// - equivalent: argued in mutation/equivalent.txt, the mutant is as right as the original
+// - survived: none of these
 //
 // Results are kept in build/bench/mutation.jsonl by content of mutant and binaries: an interrupted run goes
-// on.
+// on. With --keep, what another build has judged counts too, so that a mended checker is tried on what it
+// missed (--retry) and not on all again; the table says how many such results it holds.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -60,8 +63,12 @@ std::vector<Subject> library() {
        {{}, {"--knob", "PULL=1"}, {"--fabric", "rdma"}, {"--fabric", "rdma", "--knob", "PULL=1"}}},
       {"all_reduce_two_shot", "all_reduce", {{}, {"--fabric", "rdma"}}},
       {"all_to_all", "all_to_all", {{}, {"--fabric", "rdma"}}},
+      {"all_reduce_push", "all_reduce", {{}, {"--knob", "WORDS_MAX=0", "--knob", "CHUNK=4096"}}},
+      {"ulysses_push", "ulysses_combine", {{}, {"--knob", "WORDS_MAX=0", "--knob", "CHUNK=4096"}}},
       {"ag_gemm", "ag_gemm", {{}, {"--knob", "PULL=1"}, {"--dtype", "f32"}}},
-      {"gemm_rs", "gemm_rs", {{}, {"--knob", "PULL=1"}, {"--dtype", "f32"}}}};
+      {"gemm_rs", "gemm_rs", {{}, {"--knob", "PULL=1"}, {"--dtype", "f32"}}},
+      {"ag_gemm_wgmma", "ag_gemm", {{}}},
+      {"gemm_rs_wgmma", "gemm_rs", {{}}}};
   std::vector<Subject> result;
   for (const Entry& entry : entries) {
     Subject subject;
@@ -117,6 +124,14 @@ bool is_about_order(const std::string& kind) {
 struct Fate {
   std::string outcome;  // "killed", "wrong", "survived", "invalid", "equivalent"
   std::string by;       // finding kind and lines, or status
+  bool kept = false;    // judged by another build
+};
+
+struct Options {
+  std::string only, binaries;
+  bool list = false, fresh = false, kernels_only = false, corpus_only = false, keep = false, retry = false;
+  bool known_only = false;
+  int jobs = 1;
 };
 
 Fate fate_of(const json& verdict, int line) {
@@ -138,16 +153,26 @@ Fate fate_of(const json& verdict, int line) {
 
 class Bench {
  public:
-  Bench(int jobs, bool fresh) : jobs_(jobs), results_(kBinary / "bench" / "mutation.jsonl") {
+  explicit Bench(const Options& options)
+      : options_(options),
+        results_(kBinary / "bench" / "mutation.jsonl"),
+        folder_(options.binaries.empty() ? kBinary : fs::absolute(options.binaries)) {
+    std::string all;
     for (const char* name : {"echolo", "echolo-node", "echolo-pe"})
-      if (const Result<std::string> bytes = read_file((kBinary / name).string()))
-        binaries_ += sha256_hex(*bytes);
+      if (const Result<std::string> bytes = read_file((folder_ / name).string())) all += sha256_hex(*bytes);
+    binaries_ = sha256_hex(all);
     read_arguments_for_equivalence();
-    if (fresh) fs::remove(results_);
+    if (options_.fresh) fs::remove(results_);
     std::ifstream in(results_);
     for (std::string text; std::getline(in, text);) {
       const json row = json::parse(text, nullptr, false);
-      if (!row.is_discarded()) known_[row.at("key")] = {row.at("outcome"), row.at("by")};
+      if (row.is_discarded()) continue;
+      const bool kept = row.at("binaries") != binaries_;
+      const bool killed = row.at("outcome") == "killed";
+      if (kept && (!options_.keep || (options_.retry && !killed))) continue;
+      const auto known = known_.find(row.at("key"));
+      if (known != known_.end() && !known->second.kept && kept) continue;
+      known_[row.at("key")] = {row.at("outcome"), row.at("by"), kept};
     }
     scratch_ = fs::temp_directory_path() / ("echolo_mutation_" + std::to_string(::getpid()));
     fs::create_directories(scratch_);
@@ -158,7 +183,7 @@ class Bench {
   }
 
   // The unmutated source must be correct; then its mutants. Returns false when interrupted.
-  bool run(const Subject& subject, bool list) {
+  bool run(const Subject& subject) {
     const Result<std::string> text = read_file(subject.source.string());
     if (!text) {
       std::printf("%s\n", text.error().render().c_str());
@@ -166,7 +191,7 @@ class Bench {
       return true;
     }
     const std::vector<Mutant> mutants = mutants_of(*text);
-    if (list) {
+    if (options_.list) {
       for (const Mutant& mutant : mutants) print(subject, mutant, {"", ""});
       return true;
     }
@@ -174,26 +199,26 @@ class Bench {
     Mutant original;
     original.text = *text;
     original.operation = "none";
-    const Fate clean = judge(subject, original, 0);
-    if (clean.outcome != "survived") {
-      std::printf("%s: the unmutated source is not clean: %s %s\n", subject.name.c_str(),
-                  clean.outcome.c_str(), clean.by.c_str());
-      dirty_ = true;
-      return !interrupt_flag();
-    }
+    // The original is the first task.
+    Fate clean;
     std::size_t next = 0;
     std::vector<Fate> fates(mutants.size());
     std::mutex lock;
     std::vector<std::thread> workers;
-    for (int worker = 0; worker < jobs_; ++worker) {
+    for (int worker = 0; worker < options_.jobs; ++worker) {
       workers.emplace_back([&, worker] {
         for (;;) {
           std::size_t i = 0;
           {
             const std::scoped_lock hold(lock);
-            if (next == mutants.size() || interrupt_flag()) return;
+            if (next == mutants.size() + 1 || interrupt_flag()) return;
             i = next++;
           }
+          if (i == 0) {
+            clean = judge(subject, original, worker);
+            continue;
+          }
+          --i;
           Fate fate = judge(subject, mutants[i], worker);
           if (fate.outcome != "killed" && equivalent(subject, mutants[i])) fate.outcome = "equivalent";
           const std::scoped_lock hold(lock);
@@ -204,7 +229,16 @@ class Bench {
     }
     for (std::thread& worker : workers) worker.join();
     if (interrupt_flag()) return false;
-    for (const Fate& fate : fates) ++table_[subject.name][fate.outcome];
+    if (clean.outcome == "unknown") ++unknown_originals_;
+    if (clean.outcome != "survived" && clean.outcome != "unknown") {
+      std::printf("%s: the unmutated source is not clean: %s %s\n", subject.name.c_str(),
+                  clean.outcome.c_str(), clean.by.c_str());
+      dirty_ = true;
+    }
+    for (const Fate& fate : fates) {
+      ++table_[subject.name][fate.outcome];
+      if (fate.kept) ++kept_;
+    }
     return true;
   }
 
@@ -227,12 +261,16 @@ class Bench {
     row("all", sum);
     std::printf(
         "Killed: by a finding, of all that are not equivalent. Invalid: did not compile; not counted.\n");
+    if (kept_ > 0) std::printf("%d of them were judged by another build.\n", kept_);
+    if (sum["unknown"] > 0)
+      std::printf("%d mutants were not judged, and %d sources themselves.\n", sum["unknown"],
+                  unknown_originals_);
     return dirty_ || sum["survived"] > 0 ? 1 : 0;
   }
 
  private:
   Fate judge(const Subject& subject, const Mutant& mutant, int worker) {
-    std::string key_text = binaries_ + mutant.text;
+    std::string key_text = mutant.text;
     for (const auto& run : subject.runs) {
       for (const std::string& word : run) key_text += '\0' + word;
     }
@@ -241,6 +279,7 @@ class Bench {
       const std::scoped_lock hold(results_lock_);
       if (const auto known = known_.find(key); known != known_.end()) return known->second;
     }
+    if (options_.known_only) return {"unknown", ""};
     const fs::path folder = scratch_ / std::to_string(worker);
     fs::remove_all(folder);
     fs::path what;
@@ -255,7 +294,10 @@ class Bench {
       std::ofstream(what / "kernel.cu", std::ios::binary | std::ios::trunc) << mutant.text;
     }
     Fate best{"survived", ""};
-    for (const std::vector<std::string>& words : subject.runs) {
+    // What was argued to be right needs no more than one run to show that nothing is said against it.
+    const std::size_t n_runs = equivalent(subject, mutant) ? 1 : subject.runs.size();
+    for (std::size_t i = 0; i < n_runs; ++i) {
+      const std::vector<std::string>& words = subject.runs[i];
       Fate fate = judge_once(words, what, mutant.line);
       if (interrupt_flag()) return fate;
       if (fate.outcome != "survived" && best.outcome != "wrong") best = fate;
@@ -267,19 +309,23 @@ class Bench {
     const std::scoped_lock hold(results_lock_);
     known_[key] = best;
     std::ofstream(results_, std::ios::app)
-        << json{{"key", key}, {"outcome", best.outcome}, {"by", best.by}}.dump() << "\n";
+        << json{{"key", key}, {"binaries", binaries_}, {"outcome", best.outcome}, {"by", best.by}}.dump()
+        << "\n";
     return best;
   }
 
-  static Fate judge_once(const std::vector<std::string>& words, const fs::path& what, int line) {
+  Fate judge_once(const std::vector<std::string>& words, const fs::path& what, int line) const {
+    std::vector<std::string> quiet = {"--json", "--as-found", "--store",
+                                      (kBinary / "bench" / "mutation_store").string()};
+    if (words.front() == "check" && options_.jobs > 1) quiet.insert(quiet.end(), {"--jobs", "1"});
     Command command;
-    command.argv = {(kBinary / "echolo").string()};
+    command.argv = {(folder_ / "echolo").string()};
     for (const std::string& word : words) {
-      if (word == "--") command.argv.insert(command.argv.end(), {"--json", "--timeout", "60"});
+      if (word == "--") command.argv.insert(command.argv.end(), quiet.begin(), quiet.end());
       command.argv.push_back(word == "@" ? what.string() : word);
     }
     if (std::find(words.begin(), words.end(), "--") == words.end()) {
-      command.argv.insert(command.argv.end(), {"--json", "--timeout", "60"});
+      command.argv.insert(command.argv.end(), quiet.begin(), quiet.end());
     }
     command.timeout = std::chrono::seconds(600);
     command.capture_limit = 64U << 20U;
@@ -297,7 +343,7 @@ class Bench {
     std::fflush(stdout);
   }
 
-  // Blocks of lines: "NAME | OPERATION | TEXT BEFORE", then the argument, then an empty line.
+  // Blocks of lines: "NAME:LINE | OPERATION | TEXT BEFORE", then the argument, then an empty line.
   void read_arguments_for_equivalence() {
     std::ifstream in(kSource / "bench" / "mutation" / "equivalent.txt");
     for (std::string line; std::getline(in, line);) {
@@ -305,35 +351,43 @@ class Bench {
     }
   }
   bool equivalent(const Subject& subject, const Mutant& mutant) const {
-    return equivalent_.contains(subject.name + " | " + mutant.operation + " | " + mutant.before);
+    return equivalent_.contains(subject.name + ":" + std::to_string(mutant.line) + " | " + mutant.operation +
+                                " | " + mutant.before);
   }
 
-  int jobs_;
-  fs::path results_, scratch_;
+  Options options_;
+  fs::path results_, folder_, scratch_;
   std::string binaries_;
   std::set<std::string> equivalent_;
   std::mutex results_lock_;
   std::map<std::string, Fate> known_;
   std::map<std::string, std::map<std::string, int>> table_;
   bool dirty_ = false;
+  int kept_ = 0, unknown_originals_ = 0;
 };
 
 int run(int argc, char** argv) {
   CLI::App app{
       "Judges weakened kernels: every library kernel and right corpus case, one synchronisation less at a "
       "time"};
-  std::string only;
-  bool list = false, fresh = false, kernels_only = false;
-  int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  app.add_option("--only", only, "Sources whose name contains this");
-  app.add_flag("--kernels", kernels_only, "Only the kernel library");
-  app.add_flag("--list", list, "Print the mutants; judge nothing");
-  app.add_flag("--fresh", fresh, "Forget earlier results");
-  app.add_option("--jobs", jobs, "Mutants judged at once")->check(CLI::Range(1, 64));
+  Options options;
+  options.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  app.add_option("--only", options.only, "Sources whose name contains this");
+  app.add_flag("--kernels", options.kernels_only, "Only the kernel library");
+  app.add_flag("--corpus", options.corpus_only, "Only the corpus");
+  app.add_flag("--list", options.list, "Print the mutants; judge nothing");
+  app.add_flag("--fresh", options.fresh, "Forget earlier results");
+  app.add_flag("--keep", options.keep, "Results of other builds count");
+  app.add_flag("--retry", options.retry, "With --keep: of those only the kills");
+  app.add_flag("--known", options.known_only, "Judge nothing; print what is known");
+  app.add_option("--binaries", options.binaries,
+                 "A folder with the echolo that judges (default: this build)");
+  app.add_option("--jobs", options.jobs, "Mutants judged at once")->check(CLI::Range(1, 64));
   CLI11_PARSE(app, argc, argv);
   install_interrupt_handler();
-  std::vector<Subject> subjects = library();
-  if (!kernels_only) {
+  std::vector<Subject> subjects;
+  if (!options.corpus_only) subjects = library();
+  if (!options.kernels_only) {
     Result<std::vector<Subject>> cases = corpus();
     if (!cases.ok()) {
       std::fprintf(stderr, "%s\n", cases.error().render().c_str());
@@ -341,15 +395,15 @@ int run(int argc, char** argv) {
     }
     subjects.insert(subjects.end(), cases->begin(), cases->end());
   }
-  Bench bench(jobs, fresh);
+  Bench bench(options);
   for (const Subject& subject : subjects) {
-    if (subject.name.find(only) == std::string::npos) continue;
-    if (!bench.run(subject, list)) {
+    if (subject.name.find(options.only) == std::string::npos) continue;
+    if (!bench.run(subject)) {
       std::fprintf(stderr, "interrupted; what was judged is kept, the same command goes on\n");
       return 130;
     }
   }
-  return list ? 0 : bench.finish();
+  return options.list ? 0 : bench.finish();
 }
 
 }  // namespace

@@ -153,6 +153,81 @@ class Mutator {
     reset(i);
   }
 
+  // The body of the host function around token i: main, or one of a candidate's. Other functions may be
+  // called from anywhere, so that nothing is known of what came before.
+  std::optional<std::size_t> host_body(std::size_t i) const {
+    int depth = 0;
+    for (std::size_t k = i; k-- > 0;) {
+      if (source_.is(k, "}")) ++depth;
+      if (!source_.is(k, "{") || --depth >= 0) continue;
+      depth = 0;
+      if (k == 0 || !source_.is(k - 1, ")")) continue;
+      std::size_t open = k - 1;
+      for (int parens = 0; open > 0; --open) {
+        if (source_.is(open, ")")) ++parens;
+        if (source_.is(open, "(") && --parens == 0) break;
+      }
+      if (open == 0) return std::nullopt;
+      const std::string& name = source_.token(open - 1).text;
+      if (name == "main" || name.starts_with("candidate_")) return k;
+    }
+    return std::nullopt;
+  }
+
+  bool is_call(std::size_t k) const {
+    return source_.token(k).kind == TokenKind::kIdentifier &&
+           (source_.is(k + 1, "(") || source_.is(k + 1, "<<<") || source_.is(k + 1, "<"));
+  }
+
+  // Calls of the host that start nothing and touch no memory that a peer can see.
+  bool is_local(std::size_t k, std::size_t body) const {
+    static const std::regex pattern(
+        "nvshmem_(init|my_pe|n_pes|malloc|calloc|align|ptr)|cudaMalloc|cudaFree|cudaFreeHost|cudaSetDevice|"
+        "cudaGetDevice|cudaDeviceGetAttribute|cudaOccupancy[A-Za-z]+|cudaStream(Create|Destroy)[A-Za-z]*|"
+        "cudaEvent(Create|Destroy)[A-Za-z]*|static_cast|reinterpret_cast|sizeof|param|atoi|int64_t|if|for");
+    const std::string& name = source_.token(k).text;
+    if (std::regex_match(name, pattern)) return true;
+    if (name != "cudaMemset") return false;
+    // Of memory that this function itself has from cudaMalloc.
+    for (std::size_t m = body; m + 3 < k; ++m) {
+      if (source_.is(m, "cudaMalloc") && source_.is(m + 2, "&") && source_.is(k + 3, ",") &&
+          source_.is(m + 4, ",") && source_.token(m + 3).text == source_.token(k + 2).text)
+        return true;
+    }
+    return false;
+  }
+
+  // A call whose deletion weakens nothing: the host waits for the device before anything was started (a
+  // candidate's functions are called when their stream is idle), or meets its peers where allocating,
+  // freeing or finalising does so anyway and only local things happen between.
+  bool waits_for_nothing(std::size_t i, std::size_t close) const {
+    static const std::regex device("cudaDeviceSynchronize|cudaStreamSynchronize");
+    static const std::regex meeting("nvshmem_(barrier|sync)_all");
+    const std::string& name = source_.token(i).text;
+    const bool waits = std::regex_match(name, device);
+    if (!waits && !std::regex_match(name, meeting)) return false;
+    const std::optional<std::size_t> body = host_body(i);
+    if (!body) return false;
+    if (waits) {
+      for (std::size_t k = *body; k < i; ++k) {
+        if (is_call(k) && (!is_local(k, *body) || source_.is(k, "cudaMemset"))) return false;
+      }
+      return true;
+    }
+    static const std::regex collective("nvshmem_(malloc|calloc|align|free|finalize|barrier_all)");
+    for (std::size_t k = i; k-- > *body;) {
+      if (!is_call(k)) continue;
+      if (std::regex_match(source_.token(k).text, collective)) return true;
+      if (!is_local(k, *body)) break;
+    }
+    for (std::size_t k = close; k < source_.tokens().size() && !source_.is(k, "}"); ++k) {
+      if (!is_call(k)) continue;
+      if (std::regex_match(source_.token(k).text, collective)) return true;
+      if (!is_local(k, *body)) break;
+    }
+    return false;
+  }
+
   void member_sync(std::size_t i) {
     const std::optional<std::size_t> close = source_.closing(i + 1);
     if (!close || !source_.is(*close + 1, ";") || !begins_statement(i - 2)) return;
@@ -166,7 +241,8 @@ class Mutator {
     const std::size_t from = source_.begin(i);
     const std::size_t to = source_.begin(*close) + 1;
     const bool statement = begins_statement(i) && source_.is(*close + 1, ";");
-    if (statement && only_synchronises(name)) add("delete-call", from, to, "");
+    if (statement && only_synchronises(name) && !waits_for_nothing(i, *close))
+      add("delete-call", from, to, "");
     if (name == "__threadfence_system") add("narrow-scope", from, from + name.size(), "__threadfence");
     if (name == "__threadfence") add("narrow-scope", from, from + name.size(), "__threadfence_block");
     static const std::regex system_atomic("(atomic[A-Za-z]+)_system");
@@ -175,8 +251,17 @@ class Mutator {
     if (statement) split_put(i, *close);
     wait_for_less(i, *close);
     if (statement && (name == "cudaMemset" || name == "cudaMemsetAsync")) {
-      add("drop-reset", from, to, "");
+      const std::vector<std::string> a = source_.arguments(i + 1, *close);
+      if (a.size() >= 3 && a[1] == "0" && is_flag(a[0])) add("drop-reset", from, to, "");
     }
+  }
+
+  // By its name something that others wait for, or count.
+  static bool is_flag(const std::string& name) {
+    static const std::regex flag(
+        ".*(flag|signal|count|ready|arriv|sense|ticket|turn|call|credit|(^|[^b])lock|here|_in$|boxes).*",
+        std::regex::icase);
+    return std::regex_match(name, flag);
   }
 
   // nvshmem[x]_put*_signal*(target, source, n, signal, value, operation, pe)
@@ -203,22 +288,27 @@ class Mutator {
     if (name.find("wait_until") != std::string::npos) {
       for (std::size_t k = i + 2; k + 1 < close; ++k) {
         if ((source_.is(k, "NVSHMEM_CMP_GE") || source_.is(k, "NVSHMEM_CMP_EQ")) && source_.is(k + 1, ",")) {
-          const std::string value =
-              Source::folded(source_.between(source_.begin(k + 2), source_.begin(close)));
+          std::size_t end = k + 2;  // calls on a stream have it as one more argument
+          for (int parens = 0; end < close && (parens > 0 || !source_.is(end, ",")); ++end) {
+            if (source_.is(end, "(") || source_.is(end, "[")) ++parens;
+            if (source_.is(end, ")") || source_.is(end, "]")) --parens;
+          }
+          const std::string value = Source::folded(source_.between(source_.begin(k + 2), source_.begin(end)));
           if (source_.is(k, "NVSHMEM_CMP_GE")) {
-            add("wait-for-less", source_.begin(k + 2), source_.begin(close), "(" + value + ") - 1");
+            add("wait-for-less", source_.begin(k + 2), source_.begin(end), "(" + value + ") - 1");
           }
           return;
         }
       }
     }
-    // while (load(flag) < value)
+    // while (load(flag) < value), do { asm("ld.acquire ...") } while (seen < value)
     if (name != "while") return;
+    const bool polls = ends_a_polling_loop(i);
     int depth = 0;
     for (std::size_t k = i + 1; k < close; ++k) {
       if (source_.is(k, "(")) ++depth;
       if (source_.is(k, ")")) --depth;
-      if (depth == 1 && source_.is(k, "<") && source_.is(k - 1, ")")) {
+      if (depth == 1 && source_.is(k, "<") && (source_.is(k - 1, ")") || polls)) {
         const std::string value = Source::folded(source_.between(source_.begin(k + 1), source_.begin(close)));
         add("wait-for-less", source_.begin(k + 1), source_.begin(close), "(" + value + ") - 1");
         return;
@@ -226,10 +316,26 @@ class Mutator {
     }
   }
 
+  // do { ... an asm with a strong load ... } while
+  bool ends_a_polling_loop(std::size_t i) const {
+    if (i == 0 || !source_.is(i - 1, "}")) return false;
+    int depth = 0;
+    bool loads = false;
+    for (std::size_t k = i; k-- > 0;) {
+      if (source_.is(k, "}")) ++depth;
+      if (source_.token(k).kind == TokenKind::kString) {
+        const std::string& text = source_.token(k).text;
+        loads = loads || text.find("ld.acquire") != std::string::npos ||
+                text.find("ld.relaxed") != std::string::npos || text.find("ld.volatile") != std::string::npos;
+      }
+      if (source_.is(k, "{") && --depth == 0) return loads && k > 0 && source_.is(k - 1, "do");
+    }
+    return false;
+  }
+
   // NAME = 0; NAME[...] = 0; *NAME = 0; of something that by its name is a flag or a counter.
   void reset(std::size_t i) {
-    static const std::regex flag(".*(flag|signal|count|ready|arriv|sense|ticket|turn).*", std::regex::icase);
-    if (!std::regex_match(source_.token(i).text, flag)) return;
+    if (!is_flag(source_.token(i).text)) return;
     std::size_t at = i + 1;
     if (source_.is(at, "[")) {
       const std::optional<std::size_t> close = source_.closing(at);
@@ -245,7 +351,8 @@ class Mutator {
 
   void string(std::size_t i) {
     const std::string& text = source_.token(i).text;
-    static const std::regex synchronising("\\b(ld|st|atom|red|fence|membar|mbarrier|barrier|multimem|cp)\\.");
+    static const std::regex synchronising(
+        "\\b(ld|st|atom|red|fence|membar|mbarrier|barrier|bar|multimem|cp)\\.");
     if (!std::regex_search(text, synchronising)) return;
     const std::size_t from = source_.begin(i);
     static const std::array<std::array<const char*, 3>, 5> edits = {
