@@ -57,6 +57,9 @@ std::vector<Subject> library() {
     const char* problem;
     std::vector<std::vector<std::string>> runs;
   };
+  // More tiles than multiprocessors, so that blocks use their shared memory for one after another.
+  const std::vector<std::string> several_tiles = {"--knob", "TILE_N=32", "--knob", "GROUPS=1", "--set",
+                                                  "M=512",  "--set",     "N=576",  "--set",    "K=64"};
   const std::vector<Entry> entries = {
       {"all_reduce_one_shot",
        "all_reduce",
@@ -67,8 +70,8 @@ std::vector<Subject> library() {
       {"ulysses_push", "ulysses_combine", {{}, {"--knob", "WORDS_MAX=0", "--knob", "CHUNK=4096"}}},
       {"ag_gemm", "ag_gemm", {{}, {"--knob", "PULL=1"}, {"--dtype", "f32"}}},
       {"gemm_rs", "gemm_rs", {{}, {"--knob", "PULL=1"}, {"--dtype", "f32"}}},
-      {"ag_gemm_wgmma", "ag_gemm", {{}}},
-      {"gemm_rs_wgmma", "gemm_rs", {{}}}};
+      {"ag_gemm_wgmma", "ag_gemm", {{}, several_tiles}},
+      {"gemm_rs_wgmma", "gemm_rs", {{}, several_tiles}}};
   std::vector<Subject> result;
   for (const Entry& entry : entries) {
     Subject subject;
@@ -315,8 +318,9 @@ class Bench {
   }
 
   Fate judge_once(const std::vector<std::string>& words, const fs::path& what, int line) const {
-    std::vector<std::string> quiet = {"--json", "--as-found", "--store",
-                                      (kBinary / "bench" / "mutation_store").string()};
+    std::vector<std::string> quiet = {"--json",    "--as-found",
+                                      "--timeout", "300",
+                                      "--store",   (kBinary / "bench" / "mutation_store").string()};
     if (words.front() == "check" && options_.jobs > 1) quiet.insert(quiet.end(), {"--jobs", "1"});
     Command command;
     command.argv = {(folder_ / "echolo").string()};
@@ -327,7 +331,7 @@ class Bench {
     if (std::find(words.begin(), words.end(), "--") == words.end()) {
       command.argv.insert(command.argv.end(), quiet.begin(), quiet.end());
     }
-    command.timeout = std::chrono::seconds(600);
+    command.timeout = std::chrono::seconds(3600);
     command.capture_limit = 64U << 20U;
     const Result<Outcome> outcome = run_command(command);
     if (!outcome.ok()) return {"invalid", outcome.error().render()};

@@ -69,5 +69,53 @@ TEST(Mutate, ResetsAreDropped) {
   EXPECT_EQ(operations(mutants), (std::multiset<std::string>{"drop-reset", "drop-reset"}));
 }
 
+TEST(Mutate, OnlyFlagsAndCountersAreReset) {
+  EXPECT_EQ(
+      mutants_of("int main() { cudaMemset(arrived, 0, 8); cudaMemset(data, 0, 8); cudaMemset(flag, 1, 8); }")
+          .size(),
+      1U);
+}
+
+TEST(Mutate, AWaitOnAStreamKeepsItsStream) {
+  const std::vector<Mutant> mutants = mutants_of(
+      "int main() { nvshmemx_signal_wait_until_on_stream(flag, NVSHMEM_CMP_GE, f(round, 1), stream); }\n");
+  ASSERT_EQ(mutants.size(), 2U);
+  EXPECT_NE(mutants[1].text.find("NVSHMEM_CMP_GE, (f(round, 1)) - 1, stream);"), std::string::npos)
+      << mutants[1].text;
+}
+
+TEST(Mutate, PollingLoopsWaitForLessOthersAreLeftAlone) {
+  const std::vector<Mutant> mutants = mutants_of(
+      "void f() {\n  do { asm(\"ld.relaxed.sys.u64 %0, [%1];\" : \"=l\"(v) : \"l\"(p)); } while (v < want);\n"
+      "  do { ++i; } while (i < n);\n  while (i < n) ++i;\n}\n");
+  EXPECT_EQ(operations(mutants), (std::multiset<std::string>{"narrow-scope", "wait-for-less"}));
+}
+
+TEST(Mutate, NamedBarriersAreDeleted) {
+  EXPECT_EQ(
+      operations(mutants_of("void f() { asm volatile(\"bar.sync %0, 128;\" ::\"r\"(2) : \"memory\"); }")),
+      (std::multiset<std::string>{"delete-call"}));
+}
+
+TEST(Mutate, WhatWaitsForNothingStays) {
+  // Nothing was started before the first wait; allocating and freeing meet the peers anyway.
+  EXPECT_TRUE(
+      mutants_of("int main() {\n  int* p = static_cast<int*>(nvshmem_calloc(64, sizeof(int)));\n"
+                 "  cudaDeviceSynchronize();\n  nvshmem_barrier_all();\n  const int pe = nvshmem_my_pe();\n"
+                 "  nvshmem_barrier_all();\n  cudaFree(q);\n  nvshmem_free(p);\n}\n")
+          .empty());
+  EXPECT_TRUE(mutants_of("extern \"C\" void candidate_destroy(State* s) {\n  cudaDeviceSynchronize();\n"
+                         "  nvshmem_free(s->p);\n}\n")
+                  .empty());
+  // A reset, or a launch, lies between.
+  EXPECT_EQ(mutants_of("int main() {\n  flag = nvshmem_malloc(8);\n  cudaMemset(flag, 0, 8);\n"
+                       "  cudaDeviceSynchronize();\n  nvshmem_barrier_all();\n  k<<<1, 1>>>(flag);\n"
+                       "  cudaDeviceSynchronize();\n  nvshmem_barrier_all();\n  use(flag);\n}\n")
+                .size(),
+            5U);
+  // Of another function nobody knows what came before.
+  EXPECT_EQ(mutants_of("void wait() { cudaDeviceSynchronize(); }").size(), 1U);
+}
+
 }  // namespace
 }  // namespace echolo::mutation
