@@ -78,9 +78,9 @@ int run(const Session& session, const Arguments& given) {
   const Result<judge::ReplayReport> report = judge::replay(*request, folders, given.trace, *progress);
   progress.reset();
   if (!report) return session.fail(report.error());
-  const std::string out = session.json
-                              ? judge::to_json(*report).dump(2) + "\n"
-                              : judge::render(*report, {session.colour_out, session.verbose, {}}, given.trace);
+  const std::string out =
+      session.json ? judge::to_json(*report).dump(2) + "\n"
+                   : judge::render(*report, {session.colour_out, session.verbose, {}}, given.trace);
   return session.print(out, report->same ? judge::exit_code_of(report->verdict) : kNo);
 }
 

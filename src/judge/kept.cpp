@@ -35,16 +35,11 @@ std::string absolute(const std::string& path) {
 }  // namespace
 
 json options_json(const CheckOptions& options) {
-  return {{"world", options.world},
-          {"dtype", options.dtype},
-          {"sizes", options.sizes},
-          {"settings", options.settings},
-          {"seeds", options.n_seeds},
-          {"seed", options.seed},
-          {"schedules", options.n_schedules},
-          {"policy", options.policy},
-          {"fabric", options.fabric},
-          {"timeout_ms", options.timeout.count()}};
+  return {{"world", options.world},           {"dtype", options.dtype},
+          {"sizes", options.sizes},           {"settings", options.settings},
+          {"seeds", options.n_seeds},         {"seed", options.seed},
+          {"schedules", options.n_schedules}, {"policy", options.policy},
+          {"fabric", options.fabric},         {"timeout_ms", options.timeout.count()}};
 }
 
 Result<CheckOptions> check_options_from(const json& json) {
@@ -86,14 +81,10 @@ Status keep_sanitize(store::Store& store, const std::string& path, const Sanitiz
                      Verdict& verdict) {
   const auto source = verdict.sources.find(path);
   if (source == verdict.sources.end()) return machine_error("the source of " + path + " is not at hand");
-  const json all = {{"world", options.world},
-                    {"arguments", options.arguments},
-                    {"seeds", options.n_seeds},
-                    {"seed", options.seed},
-                    {"schedules", options.n_schedules},
-                    {"policy", options.policy},
-                    {"fabric", options.fabric},
-                    {"timeout_ms", options.timeout.count()}};
+  const json all = {{"world", options.world},           {"arguments", options.arguments},
+                    {"seeds", options.n_seeds},         {"seed", options.seed},
+                    {"schedules", options.n_schedules}, {"policy", options.policy},
+                    {"fabric", options.fabric},         {"timeout_ms", options.timeout.count()}};
   store::KeptVerdict kept;
   kept.subject = absolute(path);
   kept.id = Sha256()

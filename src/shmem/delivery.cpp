@@ -28,7 +28,7 @@ bool is_window(std::uint64_t address) {
 Delivery::Delivery(const FabricRules& rules, Timing timing, std::uint64_t seed, int n_pes)
     : rules_(rules),
       timing_(timing),
-      rng_(seed),
+      rng_(seed ^ 0x64656c69ULL),  // its own stream: no draw repeats the scheduler's
       n_pes_(n_pes),
       paths_(static_cast<std::size_t>(n_pes) * static_cast<std::size_t>(n_pes) * 2) {}
 

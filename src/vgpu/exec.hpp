@@ -92,7 +92,7 @@ struct Inst {
       -1;  // kCrossLane: index of the operand that holds the member mask; -1: the whole warp
   bool converge =
       false;  // kMemory: all live lanes of the warp must have arrived (ldmatrix, stmatrix: .sync.aligned)
-  std::int32_t target = -1;   // branches: instruction index in the function
+  std::int32_t target = -1;   // branches: instruction index in the function; loads: see core/defer.cpp
   std::uint32_t control = 0;  // kControl: vgpu/core's own operation code
   const ptx::Instruction* source = nullptr;
 };

@@ -145,11 +145,11 @@ TEST(Plan, DefaultIsThreeSizesThreeSeedsTwoSchedules) {
   EXPECT_EQ(plan.sizes[2].name, "drawn");
   EXPECT_EQ(plan.seeds, (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_EQ(plan.schedules, (std::vector<judge::Schedule>{{"fair", 1},
-                                                           {"random", 1},
-                                                           {"lazy-delivery", 1},
-                                                           {"pct2", 1},
-                                                           {"one-slow-pe", 1},
-                                                           {"reversed", 1}}));
+                                                          {"random", 1},
+                                                          {"lazy-delivery", 1},
+                                                          {"pct2", 1},
+                                                          {"one-slow-pe", 1},
+                                                          {"reversed", 1}}));
   EXPECT_EQ(plan.n_jobs(), 18U);
 }
 

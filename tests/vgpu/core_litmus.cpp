@@ -28,7 +28,7 @@ std::set<Outcome> outcomes_of(const litmus::Program& program, const std::string&
 struct Shape {
   const char* name;
   const char* text;
-  std::vector<Outcome> must_occur;  // weak ones: no interleaving of whole instructions gives them
+  std::vector<Outcome> outcomes;  // weak ones: no interleaving of whole instructions gives them
 };
 
 // `observed` is in the order in which the condition names its parts.
@@ -65,6 +65,22 @@ exists (P2:r0 == 1 /\ P2:r1 == 0 /\ P3:r2 == 1 /\ P3:r3 == 0))",
  ld.acquire.sys r0, y | ld.acquire.sys r1, x ;
 exists (P0:r0 == 0 /\ P1:r1 == 0))",
      {{0, 0}}},
+    {"load buffering",
+     R"(PTX LB
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;
+ ld.relaxed.gpu r0, x | ld.relaxed.gpu r1, y ;
+ st.relaxed.gpu y, 1 | st.relaxed.gpu x, 1 ;
+exists (P0:r0 == 1 /\ P1:r1 == 1))",
+     {{1, 1}}},
+    {"load buffering over three GPUs",
+     R"(PTX LB3
+{ x = 0; y = 0; z = 0; }
+ P0@cta 0,gpu 0 | P1@cta 0,gpu 1 | P2@cta 0,gpu 2 ;
+ ld.relaxed.sys r0, x | ld.relaxed.sys r1, y | ld.relaxed.sys r2, z ;
+ st.relaxed.sys y, 1 | st.relaxed.sys z, 1 | st.relaxed.sys x, 1 ;
+exists (P0:r0 == 1 /\ P1:r1 == 1 /\ P2:r2 == 1))",
+     {{1, 1, 1}}},
 };
 
 TEST(LitmusOnTheExecutor, WeakOutcomesOccur) {
@@ -74,9 +90,50 @@ TEST(LitmusOnTheExecutor, WeakOutcomesOccur) {
     const auto ptx = litmus_ptx(*program);
     ASSERT_TRUE(ptx.has_value()) << shape.name;
     const std::set<Outcome> seen = outcomes_of(*program, *ptx, Policy::kRandom, 400);
-    for (const Outcome& outcome : shape.must_occur) EXPECT_TRUE(seen.contains(outcome)) << shape.name;
+    for (const Outcome& outcome : shape.outcomes) EXPECT_TRUE(seen.contains(outcome)) << shape.name;
     const std::set<Outcome> fair = outcomes_of(*program, *ptx, Policy::kFair, 20);
-    for (const Outcome& outcome : shape.must_occur) EXPECT_FALSE(fair.contains(outcome)) << shape.name;
+    for (const Outcome& outcome : shape.outcomes) EXPECT_FALSE(fair.contains(outcome)) << shape.name;
+  }
+}
+
+// What keeps a load before a store of its thread: the store needs the value, both are of one place, or an
+// order lies between.
+const Shape kNever[] = {
+    {"the stores need the values",
+     R"(PTX LB+data
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;
+ ld.relaxed.gpu r0, x | ld.relaxed.gpu r1, y ;
+ st.relaxed.gpu y, r0 | st.relaxed.gpu x, r1 ;
+exists (P0:r0 == 1 /\ P1:r1 == 1))",
+     {{1, 1}}},
+    {"the stores are releases",
+     R"(PTX LB+rel
+{ x = 0; y = 0; }
+ P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;
+ ld.acquire.gpu r0, x | ld.acquire.gpu r1, y ;
+ st.release.gpu y, 1 | st.release.gpu x, 1 ;
+exists (P0:r0 == 1 /\ P1:r1 == 1))",
+     {{1, 1}}},
+    {"load and store are of one place",
+     R"(PTX CoRW
+{ x = 0; }
+ P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;
+ ld.relaxed.gpu r0, x | st.relaxed.gpu x, 2 ;
+ st.relaxed.gpu x, 1 | ;
+exists (P0:r0 == 1))",
+     {{1}}},
+};
+
+TEST(LitmusOnTheExecutor, NoLoadIsBoundAfterWhatNeedsIt) {
+  for (const Shape& shape : kNever) {
+    const auto program = litmus::parse_litmus(shape.text, shape.name);
+    ASSERT_TRUE(program.ok()) << program.error().render();
+    const auto ptx = litmus_ptx(*program);
+    ASSERT_TRUE(ptx.has_value()) << shape.name;
+    const std::set<Outcome> seen = outcomes_of(*program, *ptx, Policy::kRandom, 400);
+    EXPECT_FALSE(seen.empty()) << shape.name;
+    for (const Outcome& outcome : shape.outcomes) EXPECT_FALSE(seen.contains(outcome)) << shape.name;
   }
 }
 

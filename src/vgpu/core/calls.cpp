@@ -174,7 +174,6 @@ bool Machine::State::ret(CoreWarp& warp, std::uint32_t mask) {
   if (passing != 0) {
     const std::int32_t next = group->pc + 1;
     split(warp, passing, next);
-    group = &warp.groups[warp.current];
   }
   // Lanes that came from one place go back together.
   std::uint32_t open = mask;

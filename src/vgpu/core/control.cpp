@@ -20,8 +20,8 @@ void write_lanes(const Lanes& lanes, Slot to, unsigned width, std::uint32_t mask
       lanes.write<std::uint16_t>(to)[lane] = static_cast<std::uint16_t>(value);
     } else if (width == 1) {
       std::uint32_t& word = *lanes.write<std::uint32_t>(to);
-      word = (word & ~(1U << static_cast<unsigned>(lane))) |
-             (static_cast<std::uint32_t>(value & 1U) << static_cast<unsigned>(lane));
+      const std::uint32_t bit = bits & -bits;  // lane's
+      word = (value & 1U) != 0 ? word | bit : word & ~bit;
     }
   }
 }

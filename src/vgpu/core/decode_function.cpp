@@ -95,6 +95,7 @@ class FunctionDecoder {
         target = static_cast<std::int32_t>(image_.first_inst[static_cast<std::size_t>(target)]);
       }
     }
+    find_held_loads(image_);
   }
 
   Inst start(const ptx::Instruction& instruction) {

@@ -27,6 +27,10 @@ class PoolBuilder {
 Status decode_function(const ptx::Module& module, const DeviceCallTable* calls, PoolBuilder& pool,
                        KernelImage& image);
 
+// Inst::target of each relaxed load that may be bound late: behind the last instruction that may be executed
+// before it (defer.cpp).
+void find_held_loads(KernelImage& image);
+
 // Slots of registers (register_slots, register_bits, regions, register_bytes, live_registers).
 void assign_registers(KernelImage& image);
 // The frame in local memory (local_offsets, local_bytes, parameters, results) and, of an entry, its parameter

@@ -3,6 +3,7 @@
 //   launch.cpp     grids, residency, blocks scheduler.cpp  turns, time, waking
 //   policy.cpp, ready_queue.cpp             who runs next
 //   execute.cpp    the inner loop           groups.cpp     divergence and reconvergence
+//   defer.cpp      loads that are bound late
 //   control.cpp    control instructions     barriers.cpp   barriers of a block
 //   calls.cpp      calls and frames         device_calls.cpp, builtins.cpp
 //   cluster.cpp    clusters and their barrier
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rng.hpp"
 #include "vgpu/core/machine.hpp"
 #include "vgpu/core/ready_queue.hpp"
 #include "vgpu/core/trace.hpp"
@@ -82,7 +84,7 @@ struct Machine::State {
   std::uint64_t call_progress = 0;    // device calls that came on
   std::uint64_t next_warp_id = 1;
   std::uint64_t last_warp = 0;  // id of the one that had the last turn
-  bool grid_ended = false;  // since run() was entered
+  bool grid_ended = false;      // since run() was entered
   void note_end();
   bool goes_in_circles();
   std::vector<std::unique_ptr<CoreWarp>> warp_pool;
@@ -96,7 +98,9 @@ struct Machine::State {
   const LoopTime& loop_time(const KernelImage& image, std::int32_t branch_pc, std::int32_t target);
 
   explicit State(MachineConfig given)
-      : config(std::move(given)), ready(config.policy, config.seed, config.n_pes) {}
+      : config(std::move(given)),
+        ready(config.policy, config.seed, config.n_pes),
+        hold_rng(config.seed ^ kHoldSalt) {}
 
   // modules.cpp
   Result<ModuleId> load(int pe, const std::string& ptx, const std::string& name);
@@ -132,6 +136,15 @@ struct Machine::State {
 
   // execute.cpp
   std::uint64_t execute(CoreWarp& warp, std::uint64_t budget);
+
+  // defer.cpp
+  std::uint32_t hold_share = 0;                           // of 256 loads that may be held, how many are
+  static constexpr std::uint64_t kHoldSalt = 0x6c6f6164;  // no draw repeats those of other parts
+  Rng hold_rng;
+  // At a load that may be held: 0: do it now; else so many instructions have gone, some of them before it.
+  std::uint64_t hold_load(CoreWarp& warp, Group& group, std::int32_t pc, std::uint32_t active);
+  bool do_held_load(CoreWarp& warp, Group& group);  // false: a fault
+  bool access(CoreWarp& warp, const Inst& inst, std::uint32_t mask);
 
   // groups.cpp
   bool pick(CoreWarp& warp);

@@ -1,4 +1,5 @@
 // The inner loop: runs the current group of a warp until it must give way.
+#include <algorithm>
 #include <bit>
 
 #include "vgpu/core/engine.hpp"
@@ -14,6 +15,10 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
   std::uint64_t lane_count = 0;
   Group* group = &warp.groups[warp.current];
   enter(warp, *group);
+  if (group->held_until >= 0) [[unlikely]] {
+    --left;
+    if (!do_held_load(warp, *group)) return left;
+  }
   const Inst* code = group->frame->image->code.data();
   std::int32_t pc = group->pc;
   std::uint32_t mask = group->mask;
@@ -56,6 +61,14 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
       if (inst.converge) [[unlikely]] {
         group->pc = pc;
         if (!converged(warp, active, warp.live)) break;
+      }
+      if (inst.target >= 0 && hold_share != 0) [[unlikely]] {
+        group->pc = pc;
+        if (const std::uint64_t ahead = hold_load(warp, *group, pc, active); ahead != 0) {
+          left -= std::min(left, ahead);
+          lane_count -= static_cast<std::uint32_t>(std::popcount(active));  // counted when it is done
+          break;
+        }
       }
       if (tracer != nullptr) [[unlikely]] {
         group->pc = pc;

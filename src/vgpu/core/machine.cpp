@@ -7,7 +7,7 @@
 
 namespace echolo::vgpu {
 
-// How often, of 256 times, a strong load that may return an older value does.
+// How often, of 256 times, a strong load that may return an older value does, and one that may be held is.
 static std::uint32_t older_values_under(Policy policy) {
   switch (policy) {
     case Policy::kFair:
@@ -37,7 +37,7 @@ Result<std::unique_ptr<Machine>> Machine::create(const MachineConfig& config, De
   memory_config.n_pes = config.n_pes;
   memory_config.seed = config.seed;
   memory_config.peers_reachable = config.peers_reachable;
-  memory_config.older_values = older_values_under(config.policy);
+  memory_config.older_values = state.hold_share = older_values_under(config.policy);
   memory_config.checkers = config.checkers;
   Result<std::unique_ptr<Memory>> memory = Memory::create(memory_config, state.findings);
   if (!memory.ok()) return memory.error();

@@ -17,8 +17,8 @@ enum class Policy : std::uint8_t {
   kPct1,    // Probabilistic Concurrency Testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010):
   kPct2,    // the highest of random priorities runs until it waits; at d - 1 random points, d = 1 .. 3, the
   kPct3,    // running one falls behind all others. Seeds choose whether warps, blocks or PEs have priorities
-  kOneSlowPe,  // one PE, drawn from the seed, goes on only when nobody else can, or ever so seldom
-  kReversed,   // blocks start in reverse order, and the last PE's last block runs as long as it can
+  kOneSlowPe,      // one PE, drawn from the seed, goes on only when nobody else can, or ever so seldom
+  kReversed,       // blocks start in reverse order, and the last PE's last block runs as long as it can
   kLazyDelivery,   // as fair; NVSHMEM operations on their way are done as late as allowed
   kEagerDelivery,  // as fair; they are done as soon as they are issued
 };

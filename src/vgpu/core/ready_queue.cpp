@@ -39,10 +39,7 @@ ReadyQueue::ReadyQueue(Policy policy, std::uint64_t seed, int n_pes)
 }
 
 int ReadyQueue::change_points() const {
-  return policy_ == Policy::kPct1   ? 0
-         : policy_ == Policy::kPct2 ? 1
-         : policy_ == Policy::kPct3 ? 2
-                                    : -1;
+  return policy_ == Policy::kPct1 ? 0 : policy_ == Policy::kPct2 ? 1 : policy_ == Policy::kPct3 ? 2 : -1;
 }
 
 void ReadyQueue::begin_epoch() {

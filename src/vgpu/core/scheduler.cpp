@@ -139,8 +139,9 @@ bool Machine::State::wake_parked(bool all_calls) {
 std::uint64_t Machine::State::turn(CoreWarp& warp, std::uint64_t quantum) {
   warp.turn_cycle = now_cycles;
   warp.turn_used = 0;
+  warp.give_way = false;
   std::uint64_t left = quantum;
-  while (left > 0 && pick(warp)) {
+  while (left > 0 && !warp.give_way && pick(warp)) {
     left = execute(warp, left);
     if (findings.has_fatal()) break;
   }

@@ -80,6 +80,8 @@ struct Group {
   Activation* frame = nullptr;
   GroupState state = GroupState::kRunnable;
   std::int16_t barrier = -1;          // kBarrier: its number
+  std::int32_t held_until = -1;       // the load at `pc` is held: its lanes have come so far without it
+  std::uint32_t held_lanes = 0;       // which of them do it
   std::uint64_t stamp = 0;            // when it last ran, for rotation
   std::uint64_t wake_cycle = 0;       // kAsleep
   std::uint64_t parked_changes = 0;   // kSpin, kCall: Memory::changes() when it was parked
@@ -114,6 +116,7 @@ struct CoreWarp : Warp {
   std::uint32_t back_branches = 0;  // since the running group changed
   bool rotate = false;              // the next group to run is the one that waited longest
   bool free_run = false;            // the running group was chosen by rotation: it need not be the lowest
+  bool give_way = false;            // the turn ends here
   bool trace = false;               // the running group's loads are being recorded
   bool ready = false;               // in the scheduler's queue
   bool parked = false;              // in the scheduler's list of parked warps

@@ -271,7 +271,8 @@ static bool access_window(ReportedReads& reported, Warp& warp, const Inst& inst,
   }
   if (window.marks != nullptr) {
     const bool scattered = access.pattern == Pattern::kScattered;
-    const bool aligned = access.alignment == access.bytes && window.lane_stride % access.bytes == 0;
+    const bool aligned = access.alignment == access.bytes &&
+                         window.lane_stride % std::max<std::uint64_t>(access.bytes, 1) == 0;
     const bool all = scattered ? shadow::all_set_at(window.marks, at, access.bytes, aligned)
                                : shadow::all_set(window.marks, at[0], extent(access));
     if (!all) {
@@ -545,7 +546,7 @@ void Memory::note_strong_write(Warp& warp, const Inst& inst, const Access& acces
       grid, inst, [&] { return make_site(warp, std::countr_zero(access.mask), inst, role_of(access.kind)); });
   std::uint32_t lanes = access.mask;
   if (access.pattern == Pattern::kUniform) {
-    lanes = std::uint32_t{1} << (31U - static_cast<unsigned>(std::countl_zero(lanes)));
+    lanes = std::bit_floor(lanes);  // the last one stays
   }
   for_lanes(lanes, [&](int lane) {
     const std::uint64_t address = address_of(access, lane);

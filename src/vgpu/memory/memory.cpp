@@ -150,7 +150,7 @@ Result<std::uint64_t> Memory::allocate(int pe, std::uint64_t size, std::uint64_t
 }
 
 Result<std::vector<std::uint64_t>> Memory::allocate_symmetric(std::uint64_t size, std::uint64_t alignment,
-                                                              std::string maker,
+                                                              const std::string& maker,
                                                               const std::vector<std::string>& where) {
   State& s = *state_;
   if (size == 0) return usage_error("an allocation of no bytes");

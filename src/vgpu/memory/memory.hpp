@@ -97,7 +97,7 @@ class Memory {
   // Symmetric: the same heap offset on every PE in `sizes` order (PE 0 first). Sizes must agree; the caller
   // checks.
   Result<std::vector<std::uint64_t>> allocate_symmetric(std::uint64_t size, std::uint64_t alignment,
-                                                        std::string maker,
+                                                        const std::string& maker,
                                                         const std::vector<std::string>& where);
   // Frees; later accesses are out-of-bounds ("freed"). Error: `base` is not the start of a live allocation
   // (the message says what it is instead).

@@ -77,7 +77,7 @@ class Races {
   // Strong loads return older values, where the model allows it, in `share` of 256 cases. Off by default.
   void read_older(std::uint32_t share, std::uint64_t seed) {
     stale_share_ = share;
-    rng_ = Rng(seed);
+    rng_ = Rng(seed ^ 0x76657273ULL);  // its own stream: no draw repeats the scheduler's
   }
   // `marks`: one bit a byte of the arena, was it ever written.
   void set_marks(const std::uint8_t* marks) { marks_ = marks; }
