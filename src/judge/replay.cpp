@@ -147,8 +147,13 @@ Result<ReplayReport> replay(const ReplayRequest& request, const CheckOptions& fo
     Result<Problem> problem = find_problem(request.problem_folder);
     if (!problem) return problem.error();
     Result<Candidate> candidate = load_candidate(request.origin, request.knobs);
-    const Result<bool> kept = wants_kept_source(
-        request, candidate ? Result<std::string>(candidate->hash) : candidate.error(), report.note);
+    Result<std::string> now = std::string();
+    if (candidate) {
+      *now = candidate->hash;
+    } else {
+      now = candidate.error();
+    }
+    const Result<bool> kept = wants_kept_source(request, now, report.note);
     if (!kept) return kept.error();
     if (*kept) candidate = text_candidate(*request.source, request.path, request.label, request.knobs);
     if (!candidate) return candidate.error();

@@ -181,15 +181,14 @@ int Engine::set_node(int pe, std::uint64_t exec, std::uint64_t node, NodeContent
   if (!flatten(*child, {}, flat, &ends)) return kBadValue;
   const auto n = static_cast<int>(flat.nodes.size());
   if (n > index) return kBadValue;
-  for (int i = 0; i < n; ++i) {
-    const auto own = static_cast<std::size_t>(i);
-    if (graph->nodes[static_cast<std::size_t>(index - n) + own].type != flat.nodes[own].type)
-      return kBadValue;
+  const auto first = static_cast<std::size_t>(index - n);
+  for (std::size_t i = 0; i < flat.nodes.size(); ++i) {
+    if (graph->nodes[first + i].type != flat.nodes[i].type) return kBadValue;
   }
-  for (int i = 0; i < n; ++i) {
-    Graph::Node& to = graph->nodes[static_cast<std::size_t>(index - n + i)];
-    to.op = std::move(flat.nodes[static_cast<std::size_t>(i)].op);
-    to.event = flat.nodes[static_cast<std::size_t>(i)].event;
+  for (std::size_t i = 0; i < flat.nodes.size(); ++i) {
+    Graph::Node& to = graph->nodes[first + i];
+    to.op = std::move(flat.nodes[i].op);
+    to.event = flat.nodes[i].event;
   }
   return kOk;
 }
@@ -232,7 +231,8 @@ int Engine::node_info(int pe, std::uint64_t id, NodeInfo* info) {
   const Graph::Node& node = graph->nodes[static_cast<std::size_t>(index)];
   info->graph = graph->handle;
   info->type = node.type;
-  info->object = node.child != nullptr ? node.child->handle : node.event;
+  const Graph* child = node.child.get();
+  info->object = child != nullptr ? child->handle : node.event;
   info->request_op = node.op.request_op;
   info->request = node.op.request;
   for (const int before : node.after)
