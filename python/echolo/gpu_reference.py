@@ -161,15 +161,44 @@ class Rank:
                 return buffer.clone()
 
             out["symm1"], out["symm2"] = one_shot, two_shot
+        if self.problem in {"ag_gemm", "gemm_rs"} and self.world > 1 and self.two_gpus():
+            import torch.distributed._symmetric_memory  # noqa: F401  registers the operators
+
+            group, fused = dist.group.WORLD.group_name, torch.ops.symm_mem
+            if self.problem == "ag_gemm":
+                out["fused"] = lambda tensors: fused.fused_all_gather_matmul(
+                    tensors["a"], [tensors["b"]], 0, group
+                )[1]
+            else:
+                out["fused"] = lambda tensors: fused.fused_matmul_reduce_scatter(
+                    tensors["a"], tensors["b"], "sum", 0, group
+                )
         return out
 
     def two_gpus(self):
         return torch.cuda.device_count() >= self.world
 
+    def agreed(self, yes):
+        """Whether every rank says so."""
+        verdict = torch.tensor([1 if yes else 0], device="cuda")
+        dist.all_reduce(verdict, op=dist.ReduceOp.MIN)
+        return bool(verdict.item())
+
+    def capturable(self, name, function):
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                function(self.sets[0])
+        except Exception as fault:
+            print(f"baseline {name} in a graph: {fault}", file=sys.stderr)
+            return False
+        return True
+
     def variants(self):
-        """Those that give the right answer here; the others are named on stderr."""
+        """Those that give the right answer here; the others are named on stderr. `NAME/eager` cannot be
+        captured in a graph."""
         self.candidates, good = self.baselines(), []
-        for name, function in self.candidates.items():
+        for name, function in list(self.candidates.items()):
             try:
                 got = self.outputs(function(self.sets[0]))
                 pairs = zip(got, self.expected[0])
@@ -179,10 +208,13 @@ class Rank:
             except Exception as fault:
                 print(f"baseline {name}: {fault}", file=sys.stderr)
                 right = False
-            verdict = torch.tensor([1 if right else 0], device="cuda")
-            dist.all_reduce(verdict, op=dist.ReduceOp.MIN)
-            if verdict.item():
+            if not self.agreed(right):
+                continue
+            if name == "nccl" or self.agreed(self.capturable(name, function)):
                 good.append(name)
+            else:
+                self.candidates[f"{name}/eager"] = function
+                good.append(f"{name}/eager")
         return "variants " + " ".join(good)
 
     def run_calls(self, function, events, flush):
