@@ -17,7 +17,7 @@ namespace echolo::vgpu::alu {
 namespace HWY_NAMESPACE {  // NOLINT(modernize-concat-nested-namespaces)
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = hwy::HWY_NAMESPACE;  // NOLINT(misc-unused-alias-decls): of the targets with vectors
 using ptx::Type;
 
 bool is_eight_bits(Type type) { return type == Type::kE4m3 || type == Type::kE5m2; }
@@ -98,7 +98,7 @@ float dot(const MmaCode& code, const float* a, const float* b, int depth, float 
   const bool half = code.d == Type::kF16;
   if (is_eight_bits(code.a)) {
     // Two instructions on halves: the lower two of every four elements, then the upper two.
-    float x[16], y[16], sum = 0;
+    float x[16] = {}, y[16] = {}, sum = 0;
     for (int part = 0; part < 2; ++part) {
       for (int i = 0; i < depth / 2; ++i) {
         x[i] = a[i / 2 * 4 + i % 2 + 2 * part];
@@ -119,13 +119,13 @@ float dot(const MmaCode& code, const float* a, const float* b, int depth, float 
 
 void run_any(const Lanes& lanes, const Inst& inst, std::uint32_t mask) {
   const MmaCode code = MmaCode::unpack(inst.aux[0]);
-  alignas(64) Tiles tiles;
+  alignas(64) Tiles tiles = {};
   gather(lanes, inst.operands, code, &tiles);
   const int depth = code.k / (code.sparse ? 2 : 1);
   for (int row = 0; row < code.m; ++row) {
     for (int column = 0; column < code.n; ++column) {
       const float* b = tiles.b[column];
-      float chosen[32];
+      float chosen[32] = {};
       if (code.sparse) {
         for (int j = 0; j < depth; ++j) chosen[j] = b[tiles.k_of[row][j]];
         b = chosen;

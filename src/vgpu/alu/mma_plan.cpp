@@ -217,8 +217,8 @@ Place place_of_b(const MmaCode& code, int i, int lane, int e) {
     return code.b_row ? Place{t, upper + element} : Place{element, upper + t};
   }
   if (code.n == 8) return {4 * per * i + per * t + e, g};
-  const int depth = code.k / (4 * per);  // registers along k
-  if (code.n == 32) {                    // two halves of 16 columns, as rows of A lie
+  const int depth = std::max(code.k / (4 * per), 1);  // registers along k
+  if (code.n == 32) {                                 // two halves of 16 columns, as rows of A lie
     const int half = i / (2 * depth), j = i % (2 * depth);
     return {4 * per * (j / 2) + per * t + e, 16 * half + g + 8 * (j % 2)};
   }

@@ -12,7 +12,6 @@ namespace HWY_NAMESPACE {  // NOLINT(modernize-concat-nested-namespaces)
 namespace {
 
 using ptx::OperandKind;
-using ptx::Type;
 
 template <typename T>
 HWY_INLINE T copy(T a) {

@@ -100,8 +100,8 @@ std::uint32_t scalar(const VideoCode& code, std::uint32_t a, std::uint32_t b, st
   if (code.saturate) value = clamped(value, bits, code.d_signed);
   const auto word = static_cast<std::uint32_t>(value);
   if (code.merge) {
-    const unsigned at = code.d >= 4 ? 16U * (code.d - 4U) : 8U * code.d;
-    const std::uint32_t mask = ((1U << bits) - 1) << at;
+    const unsigned at = (code.d >= 4 ? 16U * (code.d - 4U) : 8U * code.d) & 31U;
+    const std::uint32_t mask = (bits == 8 ? 0xffU : 0xffffU) << at;
     return (c & ~mask) | (word << at & mask);
   }
   const std::int64_t first = extended(word, 32, code.d_signed), second = extended(c, 32, code.d_signed);
