@@ -169,7 +169,8 @@ class Bench {
     std::ifstream in(results_);
     for (std::string text; std::getline(in, text);) {
       const json row = json::parse(text, nullptr, false);
-      if (row.is_discarded()) continue;
+      // What did not compile may have been short of time.
+      if (row.is_discarded() || row.at("outcome") == "invalid") continue;
       const bool kept = row.at("binaries") != binaries_;
       const bool killed = row.at("outcome") == "killed";
       if (kept && (!options_.keep || (options_.retry && !killed))) continue;
@@ -309,6 +310,7 @@ class Bench {
         break;
       }
     }
+    if (best.outcome == "invalid") return best;
     const std::scoped_lock hold(results_lock_);
     known_[key] = best;
     std::ofstream(results_, std::ios::app)

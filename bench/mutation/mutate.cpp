@@ -259,7 +259,8 @@ class Mutator {
   // By its name something that others wait for, or count.
   static bool is_flag(const std::string& name) {
     static const std::regex flag(
-        ".*(flag|signal|count|ready|arriv|sense|ticket|turn|call|credit|(^|[^b])lock|here|_in$|boxes).*",
+        ".*(flag|signal|count|ready|arriv|sense|ticket|turn|call|credit|(^|[^b])lock|(^|[^t])here|_in$|boxes)"
+        ".*",
         std::regex::icase);
     return std::regex_match(name, flag);
   }
