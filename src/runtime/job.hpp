@@ -58,6 +58,8 @@ struct JobSpec {
   bool sandbox = true;                              // PEs in bubblewrap + seccomp
   bool check_races = true, check_unwritten = true;  // off only to measure what they cost
   vgpu::TraceFilter trace;                          // empty: none is recorded
+  std::string
+      work_file;  // where what was asked of the hardware is written (vgpu/work.hpp); empty: not counted
   bool is_candidate = true;
   CandidateJob candidate;  // one of the two
   ProgramJob program;

@@ -151,7 +151,8 @@ void to_json(json& out, const JobSpec& spec) {
          {"check_races", spec.check_races},
          {"check_unwritten", spec.check_unwritten},
          {"is_candidate", spec.is_candidate},
-         {"register_counts", spec.register_counts}};
+         {"register_counts", spec.register_counts},
+         {"work_file", spec.work_file}};
   if (!spec.trace.empty()) out["trace"] = filter_to_json(spec.trace);
   if (spec.is_candidate) {
     out["candidate"] = candidate_to_json(spec.candidate);
@@ -176,6 +177,7 @@ void from_json(const json& in, JobSpec& spec) {
   spec.check_unwritten = in.at("check_unwritten").get<bool>();
   spec.is_candidate = in.at("is_candidate").get<bool>();
   spec.register_counts = in.at("register_counts").get<std::map<std::string, std::uint32_t>>();
+  spec.work_file = in.value("work_file", "");
   if (in.contains("trace")) spec.trace = filter_from_json(in.at("trace"));
   if (spec.is_candidate) {
     spec.candidate = candidate_from_json(in.at("candidate"));

@@ -1,6 +1,7 @@
 // Atomic memory operations and signals (NVSHMEM documentation, "Atomic Memory Operations", "Signaling
 // Operations").
 #include "shmem/call.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::shmem {
 
@@ -57,6 +58,11 @@ CallOutcome do_atomic(Call& call) {
   vgpu::Memory::Accessor who = call.strong(element.bytes, ptx::Order::kRelaxed);
   who.synchronises = op.amo != Amo::kFetch;
   who.check_written = op.amo != Amo::kSwap;
+  if (vgpu::Meter* const meter = call.memory.meter()) {
+    const bool changes = op.amo != Amo::kFetch;
+    meter->sent(call.warp, {pe, element.bytes, true, 0, op.granularity, changes ? there : 0,
+                            op.amo == Amo::kSet || op.amo == Amo::kSwap});
+  }
   std::uint64_t old = 0;
   const auto update = [&](std::uint64_t value) { return updated(element, op.amo, value, operand, compared); };
   if (!call.memory.modify(there, element.bytes, update, &old, who)) return CallOutcome::kFault;
@@ -74,6 +80,8 @@ CallOutcome do_signal_op(Call& call) {
 CallOutcome do_signal_fetch(Call& call) {
   vgpu::Memory::Accessor who = call.strong(8, ptx::Order::kAcquire, false);
   who.check_written = true;
+  if (vgpu::Meter* const meter = call.memory.meter())
+    meter->saw(call.warp, call.inst, call.lane, call.pointer(0), call.op.name);
   return call.memory.read(call.pointer(0), &call.result, 8, who) ? CallOutcome::kDone : CallOutcome::kFault;
 }
 

@@ -8,6 +8,7 @@
 
 #include "shmem/call.hpp"
 #include "shmem/meeting.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::shmem {
 
@@ -154,6 +155,23 @@ void join(Call& call, Collective& c) {
   }
 }
 
+// Tells the time model what this member brings: of collectives that move data, its part to every other member
+// at once; and a message to each.
+std::uint32_t count(Call& call, const Collective& c, std::size_t index) {
+  const Operation& op = call.op;
+  const bool moves = op.handler == &do_broadcast || op.handler == &do_fcollect ||
+                     op.handler == &do_alltoall || op.handler == &do_reduce ||
+                     op.handler == &do_reducescatter;
+  const bool silent = op.handler == &do_broadcast && static_cast<int>(index) != call.integer(4);
+  const std::uint64_t bytes = moves && !silent ? call.size(3) * op.element->bytes : 0;
+  for (std::size_t i = 0; i < c.members.pes.size(); ++i) {
+    if (i == index) continue;
+    call.memory.meter()->sent(
+        call.warp, {c.members.pes[i], bytes, false, moves ? call.pointer(2) : 0, op.granularity, 0, true});
+  }
+  return call.memory.meter()->arrive(call.warp);
+}
+
 CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   const Team* team = call.world.team(handle);
   const int index = team != nullptr ? team->index_of(call.pe) : -1;
@@ -178,6 +196,7 @@ CallOutcome arrive(Call& call, int handle, const Finish& finish) {
   }
   Arrival mine = arrival_of(call);
   mine.before = call.memory.order().release(call.agent);
+  if (call.memory.meter() != nullptr) mine.work = count(call, *c, static_cast<std::size_t>(index));
   const auto first =
       std::find_if(c->arrivals.begin(), c->arrivals.end(), [](const Arrival& a) { return a.pe >= 0; });
   if (first != c->arrivals.end() && !agrees(call, *first, mine)) return CallOutcome::kFault;
@@ -218,6 +237,11 @@ CallOutcome take_part(Call& call, int handle, const Finish& finish) {
   }
   call.result = c.results[static_cast<std::size_t>(c.members.index_of(call.pe))];
   call.memory.order().acquire(call.agent, c.joint);
+  if (vgpu::Meter* const meter = call.memory.meter()) {
+    std::vector<std::uint32_t> members;
+    for (const Arrival& member : c.arrivals) members.push_back(member.work);
+    meter->depend(call.warp, call.inst, call.lane, members, call.op.name);
+  }
   call.fence_stores();
   if (++c.n_taken == static_cast<int>(c.arrivals.size())) {
     auto& open = world.open[handle];

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shmem/call.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::shmem {
 
@@ -100,6 +101,10 @@ std::uint64_t Delivery::due_for(const Flight& flight) {
 }
 
 bool Delivery::issue(Call& call, Message message) {
+  if (vgpu::Meter* const meter = memory_->meter()) {
+    meter->sent(call.warp, {message.to, message.bytes, message.get, message.local, call.op.granularity,
+                            message.word, message.amo == Amo::kSet || message.amo == Amo::kSwap});
+  }
   Path& way = path(call.pe, call.side, message.to);
   Flight flight;
   flight.op = &call.op;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "shmem/call.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::shmem {
 
@@ -45,6 +46,8 @@ namespace {
 CallOutcome get_now(Call& call, std::uint64_t to, std::uint64_t from, std::uint64_t n, std::uint64_t bytes,
                     int pe) {
   if (!call.delivery.before(call, pe)) return CallOutcome::kFault;
+  if (vgpu::Meter* const meter = call.memory.meter())
+    meter->sent(call.warp, {pe, bytes, true, to, call.op.granularity, 0, true});
   const std::uint8_t element = call.op.element->bytes;
   if (!call.op.strided) {
     return move(call, to, from, bytes, element) ? CallOutcome::kDone : CallOutcome::kFault;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "shmem/call.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::shmem {
 
@@ -94,6 +95,8 @@ CallOutcome do_wait(Call& call) {
     std::uint64_t value = 0;
     if (!call.memory.read(a.variables + i * element.bytes, &value, element.bytes, sees))
       return CallOutcome::kFault;
+    if (vgpu::Meter* const meter = call.memory.meter())
+      meter->saw(call.warp, call.inst, call.lane, a.variables + i * element.bytes, op.name);
   }
   switch (op.quantifier) {
     case Quantifier::kOne:

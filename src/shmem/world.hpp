@@ -25,8 +25,9 @@ struct Arrival {
   const Operation* op = nullptr;
   std::vector<std::uint64_t> arguments;
   vgpu::Site site;
-  vgpu::AgentId agent;  // whoever called
-  vgpu::Clock before;   // what it did before
+  vgpu::AgentId agent;       // whoever called
+  vgpu::Clock before;        // what it did before
+  std::uint32_t work = ~0U;  // what the time model knows it by
 };
 
 // One collective of one team, from the first arrival until every member has taken its result.

@@ -143,6 +143,7 @@ class Machine;  // vgpu/core/machine.hpp
 struct KernelImage;  // vgpu/core: a decoded function
 struct WarpOrder;    // vgpu/order: what its threads know of others
 struct BlockOrder;
+struct MeterBlock;  // vgpu/meter: what the time model is told of a block
 
 struct Grid {  // one kernel launch
   Machine* machine = nullptr;
@@ -167,6 +168,7 @@ struct Block {  // one resident CTA
   std::vector<std::uint8_t> shared;  // static + dynamic shared memory; address 0 of .shared is shared[0]
   std::vector<std::uint8_t> shared_written;  // one bit a byte: was it ever written
   BlockOrder* order = nullptr;               // null: not watched
+  MeterBlock* meter = nullptr;               // null: nobody counts
 };
 
 struct Warp {  // the part that memory functions may use; core derives from it

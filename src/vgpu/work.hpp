@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace echolo::vgpu {
 
 // Execution pipes of an SM that are counted apart.
@@ -23,20 +25,25 @@ struct PeerTraffic {
 struct Work {
   std::array<std::uint64_t, kPipes> issued{};  // warp instructions
   std::uint64_t tensor_flops = 0;              // at the rate of bf16: tf32 counts twice, fp8 and int8 half
-  std::uint64_t shared_wavefronts = 0;         // 128 bytes of shared memory each; bank conflicts make more
-  std::uint64_t l2_bytes = 0;                  // 32-byte sectors of the PE's own memory that were accessed
-  std::uint64_t dram_bytes = 0;                // of them, those that the kernel had not touched before
-  std::vector<PeerTraffic> peers;              // sorted by PE
+  // 128 bytes of shared memory or of the L1 cache each; bank conflicts make more.
+  std::uint64_t shared_wavefronts = 0;
+  std::uint64_t l2_bytes = 0;      // 32-byte sectors of the PE's own memory that were accessed
+  std::uint64_t dram_bytes = 0;    // of them, those that the L2 did not hold any more
+  std::vector<PeerTraffic> peers;  // sorted by PE
 };
 
-// A block's life is cut where it waited for somebody else.
+enum class Phase : std::uint8_t { kCompute, kPut, kGet };
+
+// A block's life is cut where it saw what somebody else has done, and around what it moves for others to see.
 struct Stretch {
   std::uint32_t block = 0;  // index into JobWork::blocks
   Work work;
   // Stretches of other blocks that must have ended before this one begins: those whose store, signal or
   // barrier arrival ended the wait before it.
   std::vector<std::uint32_t> causes;
-  std::string waited_at;  // "kernel.cu:124" where there was a wait before this stretch; else empty
+  std::string waited_at;    // "kernel.cu:124" where there was a wait before this stretch; else empty
+  bool at_barrier = false;  // that wait was for all members of a team
+  Phase phase = Phase::kCompute;
 };
 
 struct BlockWork {
@@ -61,5 +68,9 @@ struct JobWork {
   std::vector<BlockWork> blocks;
   std::vector<Stretch> stretches;
 };
+
+// A file that only this version reads (CBOR). Errors: it can't be written or read, or is no such file.
+Status write_work(const JobWork& work, const std::string& path);
+Result<JobWork> read_work(const std::string& path);
 
 }  // namespace echolo::vgpu

@@ -80,6 +80,10 @@ OpId Engine::append(Op op, const std::vector<OpId>& after) {
   std::vector<OpId> unique = after;
   std::sort(unique.begin(), unique.end());
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
+  if (meter_ != nullptr) {
+    meter_->order_op(op.id, unique);
+    meter_->order_after_host(op.id, op.pe);
+  }
   for (const OpId id : unique) {
     const auto it = ops_.find(id);
     if (it == ops_.end()) {
@@ -330,6 +334,7 @@ vgpu::AgentId Engine::agent_of(int pe, const Stream& stream) {
 }
 
 void Engine::learn(int pe, const std::vector<OpId>& ids) {
+  if (meter_ != nullptr) meter_->host_learned(pe, ids);
   if (order_of_events_ == nullptr) return;
   for (const OpId id : ids) {
     const auto end = ends_.find(id);
@@ -389,7 +394,9 @@ bool Engine::pump(std::uint64_t now_ns, bool* fault) {
       op.done_ns = now_ns;
       if (!op.begun && order_of_events_ != nullptr) order_of_events_->acquire(op.agent, op.before);
       op.begun = true;
+      if (meter_ != nullptr) meter_->enter_op(id, op.pe, op.call, op.what);
       const Step step = op.attempt ? op.attempt(op) : Step::kDone;
+      if (meter_ != nullptr) meter_->leave_op();
       if (step == Step::kFault) {
         *fault = true;
         return any;

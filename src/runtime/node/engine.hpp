@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "vgpu/finding.hpp"
+#include "vgpu/meter/meter.hpp"
 #include "vgpu/order/order.hpp"
 
 namespace echolo::runtime {
@@ -90,6 +91,8 @@ class Engine {
 
   // Who keeps track of what happens before what; without, nobody does.
   void set_order(vgpu::Order* order) { order_of_events_ = order; }
+  // Who is told which operation comes after which, for the time model; without, nobody is.
+  void set_meter(vgpu::Meter* meter) { meter_ = meter; }
   // The host waited for these, and knows what they did.
   void learn(int pe, const std::vector<OpId>& ids);
 
@@ -225,6 +228,7 @@ class Engine {
   std::uint64_t next_handle_ = 0x10000;
   std::uint64_t next_capture_ = 1;
   vgpu::Order* order_of_events_ = nullptr;
+  vgpu::Meter* meter_ = nullptr;
   std::map<OpId, vgpu::Clock> ends_;       // of operations that are done and that others may still come after
   std::uint64_t next_part_ = 1ULL << 62U;  // parts of graphs, numbered as streams are
 };

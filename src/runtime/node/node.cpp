@@ -70,8 +70,10 @@ Status Node::prepare() {
   if (!machine.ok()) return machine.error();
   machine_ = std::move(*machine);
   if (!spec_.trace.empty()) machine_->start_trace(spec_.trace);
+  if (!spec_.work_file.empty()) machine_->start_meter();
   fabric_->attach(machine_->memory(), machine_->findings());
   engine_.set_order(&machine_->memory().order());
+  engine_.set_meter(machine_->memory().meter());
   machine_->on_output([this](int pe, const std::string& text) {
     PeProcess& process = pes_[static_cast<std::size_t>(pe)]->process;
     process.take_output();  // what the host printed before the kernel comes first
@@ -252,6 +254,10 @@ JobResult Node::finish() {
     result.message = driver_->write_error();
   } else {
     result.status = "correct";
+  }
+  if (!spec_.work_file.empty()) {
+    if (Status written = vgpu::write_work(machine_->metered(), spec_.work_file); !written)
+      return written.error();
   }
   result.modelled_ns = machine_->now_ns();
   if (driver_) result.call_modelled_ns = driver_->modelled_ns();

@@ -117,6 +117,8 @@ std::uint64_t Machine::State::hold_load(CoreWarp& warp, Group& group, std::int32
   bool stored = false;
   for (; next < load.target; ++next) {
     const Inst& inst = code[next];
+    if (meter != nullptr) [[unlikely]]
+      meter->instruction(warp, inst);
     std::uint32_t mask = group.mask;
     if (inst.guard != 0) {
       const std::uint32_t predicate = *warp.lanes.read<std::uint32_t>(inst.guard_slot);

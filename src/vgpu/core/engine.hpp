@@ -25,6 +25,7 @@
 #include "vgpu/core/ready_queue.hpp"
 #include "vgpu/core/trace.hpp"
 #include "vgpu/core/warp.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::vgpu {
 
@@ -57,6 +58,7 @@ struct Machine::State {
   std::function<void(int, const std::string&)> sink;
   Counters counters;
   std::unique_ptr<Tracer> tracer;  // null: nobody wants a trace
+  std::unique_ptr<Meter> meter;    // null: nobody wants modelled times
   // Only where there is a tracer.
   void note_event(const CoreWarp& warp, const Inst& inst, std::uint32_t mask, const std::string& what) {
     tracer->note(warp, inst, mask, what, to_ns(now_cycles_of(warp)));
@@ -134,7 +136,8 @@ struct Machine::State {
   std::uint64_t to_cycles(std::uint64_t ns) const;
   std::uint64_t now_cycles_of(const CoreWarp& warp) const { return warp.turn_cycle + warp.turn_used; }
 
-  // execute.cpp
+  // execute.cpp; `kMetered` where there is a meter
+  template <bool kMetered>
   std::uint64_t execute(CoreWarp& warp, std::uint64_t budget);
 
   // defer.cpp

@@ -9,6 +9,7 @@ namespace echolo::vgpu {
 // Backward branches that a group may take while sibling groups could run.
 constexpr std::uint32_t kRotateAfter = 32;
 
+template <bool kMetered>
 std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
   std::uint64_t left = budget;
   const std::uint64_t used_before = warp.turn_used;
@@ -40,6 +41,7 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
     }
     const Inst& inst = code[pc];
     --left;
+    if constexpr (kMetered) meter->instruction(warp, inst);
     std::uint32_t active = mask;
     if (inst.guard != 0) {
       const std::uint32_t predicate = *warp.lanes.read<std::uint32_t>(inst.guard_slot);
@@ -129,5 +131,8 @@ std::uint64_t Machine::State::execute(CoreWarp& warp, std::uint64_t budget) {
   warp.turn_used = used_before + (budget - left);
   return left;
 }
+
+template std::uint64_t Machine::State::execute<false>(CoreWarp& warp, std::uint64_t budget);
+template std::uint64_t Machine::State::execute<true>(CoreWarp& warp, std::uint64_t budget);
 
 }  // namespace echolo::vgpu

@@ -170,6 +170,7 @@ Result<LaunchId> Machine::State::launch(const LaunchRequest& request) {
     }
   }
   memory->order().begin_grid(*grid, request.on);
+  if (meter != nullptr) meter->begin_grid(*grid, request.kernel, per_sm);
   const LaunchId id = grid->launch_id;
   if (owner->idle()) ready.begin_epoch();
   ++counters.grids;
@@ -279,6 +280,7 @@ void Machine::State::start_block(CoreGrid& grid, std::uint32_t sm,
   block->live_warps = n_warps;
   ++counters.blocks;
   const auto cluster_blocks = static_cast<std::uint32_t>(grid.cluster_dim.count());
+  if (meter != nullptr) meter->begin_block(*block, n_warps);
   memory->order().begin_block(*block, n_warps, cluster_blocks > 1 ? 1 + number / cluster_blocks : 0);
   for (std::uint32_t i = 0; i < n_warps; ++i) {
     std::unique_ptr<CoreWarp> warp;
@@ -343,6 +345,7 @@ void Machine::State::end_block(CoreBlock& block) {
   SmUse& sm = pe.sms[block.sm];
   const BlockNeeds& needed = grid.needs;
   memory->order().end_block(block);
+  if (meter != nullptr) meter->end_block(block);
   if (calls != nullptr) calls->block_finished(block);
   --sm.blocks;
   if (sm.blocks == 0) --pe.sms_in_use;

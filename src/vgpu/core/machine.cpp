@@ -156,6 +156,11 @@ void Machine::on_output(std::function<void(int pe, const std::string& text)> sin
   state_->sink = std::move(sink);
 }
 void Machine::start_trace(const TraceFilter& filter) { state_->tracer = std::make_unique<Tracer>(filter); }
+void Machine::start_meter() {
+  state_->meter = std::make_unique<Meter>(*state_->memory, state_->config.n_pes);
+  state_->memory->set_meter(state_->meter.get());
+}
+JobWork Machine::metered() { return state_->meter == nullptr ? JobWork() : state_->meter->take(); }
 std::vector<TraceEvent> Machine::trace() const {
   return state_->tracer == nullptr ? std::vector<TraceEvent>() : state_->tracer->events();
 }

@@ -16,6 +16,7 @@
 #include "vgpu/exec.hpp"
 #include "vgpu/finding.hpp"
 #include "vgpu/memory/memory.hpp"
+#include "vgpu/work.hpp"
 
 namespace echolo::vgpu {
 
@@ -135,6 +136,10 @@ class Machine {
   void start_trace(const TraceFilter& filter);
   std::vector<TraceEvent> trace() const;
   std::uint64_t trace_skipped() const;
+
+  // From now on counts what kernels and NVSHMEM operations ask of the hardware; what was counted.
+  void start_meter();
+  JobWork metered();
 
   // printf and assert output of kernels, per PE; where nothing is set it goes nowhere.
   void on_output(std::function<void(int pe, const std::string& text)> sink);

@@ -142,7 +142,7 @@ std::uint64_t Machine::State::turn(CoreWarp& warp, std::uint64_t quantum) {
   warp.give_way = false;
   std::uint64_t left = quantum;
   while (left > 0 && !warp.give_way && pick(warp)) {
-    left = execute(warp, left);
+    left = meter == nullptr ? execute<false>(warp, left) : execute<true>(warp, left);
     if (findings.has_fatal()) break;
   }
   if (warp.live != 0 && !findings.has_fatal() && !runs(warp)) {

@@ -8,6 +8,7 @@
 #include "vgpu/memory/cluster.hpp"
 #include "vgpu/memory/lane_ops.hpp"
 #include "vgpu/memory/state.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::vgpu {
 
@@ -507,6 +508,8 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       window.block = &block;
       if (!access_window(s.reported, warp, inst, access, window)) return false;
       if (warp.order != nullptr && s.config.checkers.races) s.races->kernel(warp, inst, access, &block);
+      if (meter_ != nullptr) [[unlikely]]
+        meter_->access(warp, inst, access, &block);
       return true;
     }
     case ptx::Space::kParam:
@@ -533,6 +536,8 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       if (!access_arena(*this, s, warp, inst, access)) return false;
       if (warp.order != nullptr && space != ptx::Space::kConst && s.config.checkers.races)
         s.races->kernel(warp, inst, access, nullptr);
+      if (meter_ != nullptr && space != ptx::Space::kConst) [[unlikely]]
+        meter_->access(warp, inst, access, nullptr);
       return true;
   }
 }
@@ -540,6 +545,8 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
 void Memory::note_strong_write(Warp& warp, const Inst& inst, const Access& access) {
   const std::uint64_t first = address_of(access, std::countr_zero(access.mask));
   if (!State::in_arena(first) && !State::in_host(first)) return;
+  if (meter_ != nullptr) [[unlikely]]
+    meter_->wrote(warp, access);
   State& s = *state_;
   const Grid& grid = *warp.block->grid;
   const std::uint32_t shared = s.writers.of_instruction(

@@ -1,4 +1,5 @@
 #include "vgpu/memory/async_operands.hpp"
+#include "vgpu/meter/meter.hpp"
 
 #include <array>
 #include <string>
@@ -84,12 +85,14 @@ std::optional<AsyncPlace> shared_place(const Warp& warp, const Inst& inst, int l
 
 bool read_place(Memory& memory, const AsyncPlace& from, void* to, std::uint64_t n,
                 const Memory::Accessor& who) {
+  if (from.block == nullptr && memory.meter() != nullptr) memory.meter()->moved(*who.warp, from.at, n, false);
   return from.block != nullptr ? memory.read_shared(*from.block, from.at, to, n, who)
                                : memory.read(from.at, to, n, who);
 }
 
 bool write_place(Memory& memory, const AsyncPlace& to, const void* from, std::uint64_t n,
                  const Memory::Accessor& who) {
+  if (to.block == nullptr && memory.meter() != nullptr) memory.meter()->moved(*who.warp, to.at, n, true);
   return to.block != nullptr ? memory.write_shared(*to.block, to.at, from, n, who)
                              : memory.write(to.at, from, n, who);
 }

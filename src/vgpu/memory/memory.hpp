@@ -79,6 +79,7 @@ struct MemoryConfig {
 };
 
 class AsyncCopies;  // vgpu/memory/async.hpp
+class Meter;        // vgpu/meter/meter.hpp
 
 class Memory {
  public:
@@ -200,6 +201,10 @@ class Memory {
   // Copies that kernels have issued and that are still on their way.
   AsyncCopies& async();
 
+  // Who counts what is asked of the hardware; null: nobody, which costs nothing.
+  Meter* meter() const { return meter_; }
+  void set_meter(Meter* meter) { meter_ = meter; }
+
   // ---- multicast addresses (PTX ISA, "multimem"; NVSHMEM, nvshmemx_mc_ptr) ----
   // The multicast address of a symmetric object for these PEs (the members of a team); 0 where `address` is
   // not symmetric.
@@ -280,6 +285,7 @@ class Memory {
   std::vector<std::vector<int>> multicast_groups_;  // PEs, by window
   bool is_news(const std::uint8_t* at, std::size_t n);
 
+  Meter* meter_ = nullptr;
   std::uint64_t changes_ = 0;
   std::uint64_t news_ = 0;
   bool watches_news_ = false;
