@@ -14,6 +14,7 @@ struct Arguments {
   std::vector<std::string> knobs;
   bool as_found = false;
   CheckFlags flags;
+  TimeFlags times;
 };
 
 int run(const Session& session, const Arguments& given) {
@@ -25,6 +26,7 @@ int run(const Session& session, const Arguments& given) {
   if (!store) return session.fail(store.error());
   Result<judge::CheckOptions> options = check_options(given.flags, store.value());
   if (!options) return session.fail(options.error());
+  take_times(given.times, options->times);
   auto progress = session.progress();
   Result<judge::Verdict> verdict = judge::check_candidate(*problem, *candidate, *options, *progress);
   if (verdict && !given.as_found) {
@@ -33,6 +35,7 @@ int run(const Session& session, const Arguments& given) {
   }
   progress.reset();
   if (!verdict) return session.fail(verdict.error());
+  if (Status written = write_timeline(given.times, *verdict); !written) return session.fail(written.error());
   return session.print(*verdict, judge::keep_check(store.value(), *problem, *candidate, *options, *verdict));
 }
 
@@ -44,6 +47,9 @@ void add_check(CLI::App& app, Session& session) {
   const auto given = std::make_shared<Arguments>();
   add_common_options(*command, session);
   add_check_options(*command, given->flags);
+  add_time_options(*command, given->times);
+  command->add_flag("--curve", given->flags.options.curve,
+                    "Judge at the sizes of the problem's [curve]; large ones take long, see --timeout");
   command->add_option("PROBLEM", given->problem, "A problem's name or directory")->required();
   command->add_option("CANDIDATE", given->candidate, "A .cu file or a kernel directory")->required();
   command->add_option("--knob", given->knobs, "NAME=VALUE: a knob of the kernel; may be given several times")

@@ -14,6 +14,7 @@ struct Arguments {
   judge::SanitizeOptions options;
   ScheduleFlags schedule{.n_seeds = 1, .n_schedules = 1};
   bool as_found = false;
+  TimeFlags times;
 };
 
 int run(const Session& session, Arguments given) {
@@ -22,6 +23,10 @@ int run(const Session& session, Arguments given) {
   Result<std::string> cache = store.value().cache_directory("compile");
   if (!cache) return session.fail(cache.error());
   given.options.compile_cache = *cache;
+  Result<std::string> work = store.value().cache_directory("work");
+  if (!work) return session.fail(work.error());
+  given.options.times.work_folder = *work;
+  take_times(given.times, given.options.times);
   if (Status fits = take_schedule(given.schedule, given.options); !fits) return session.fail(fits.error());
   auto progress = session.progress();
   Result<judge::Verdict> verdict = judge::sanitize_program(given.program, given.options, *progress);
@@ -31,6 +36,7 @@ int run(const Session& session, Arguments given) {
   }
   progress.reset();
   if (!verdict) return session.fail(verdict.error());
+  if (Status written = write_timeline(given.times, *verdict); !written) return session.fail(written.error());
   return session.print(*verdict, judge::keep_sanitize(store.value(), given.program, given.options, *verdict));
 }
 
@@ -44,6 +50,7 @@ void add_sanitize(CLI::App& app, Session& session) {
   add_common_options(*command, session);
   command->add_option("-n,--world", options.world, "Number of PEs (default: 2)");
   add_schedule_options(*command, given->schedule);
+  add_time_options(*command, given->times);
   command->add_flag("--as-found", given->as_found,
                     "Show a finding as it was found, without looking for a smaller run that shows it");
   command->add_flag("--verbose", session.verbose, "The whole log");

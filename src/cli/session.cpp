@@ -101,6 +101,32 @@ void add_schedule_options(CLI::App& command, ScheduleFlags& flags) {
   command.add_option("--timeout", flags.timeout_s, "Seconds that one job may take (default: 60)");
 }
 
+void add_time_options(CLI::App& command, TimeFlags& flags) {
+  command.add_option(
+      "--trace", flags.trace,
+      "Write the modelled timeline to this file, in the trace event format that Perfetto opens");
+  command.add_option("--topology", flags.topology,
+                     "The machine that times are modelled for: a name or a .toml file (default: H200s)");
+}
+
+void take_times(const TimeFlags& flags, judge::TimeOptions& times) {
+  times.wanted = times.wanted || !flags.trace.empty() || !flags.topology.empty();
+  times.topology = flags.topology;
+  times.timeline = !flags.trace.empty();
+}
+
+Status write_timeline(const TimeFlags& flags, const judge::Verdict& verdict) {
+  if (flags.trace.empty()) return {};
+  if (verdict.timeline.empty()) {
+    std::fprintf(stderr, "echolo: no timeline is written: only a correct run has one\n");
+    return {};
+  }
+  if (Status written = write_file_atomically(flags.trace, verdict.timeline); !written) return written;
+  std::fprintf(stderr, "echolo: the modelled timeline of %s is in %s\n", verdict.timeline_of.c_str(),
+               flags.trace.c_str());
+  return {};
+}
+
 void add_check_options(CLI::App& command, CheckFlags& flags) {
   judge::CheckOptions& options = flags.options;
   command.add_option("--world", options.world, "Number of PEs (default: the problem's smallest)");
@@ -113,6 +139,8 @@ void add_check_options(CLI::App& command, CheckFlags& flags) {
       ->allow_extra_args(false);
   add_schedule_options(command, flags.schedule);
   command.add_option("--jobs", options.n_parallel, "Jobs at once (default: one a core)");
+  command.add_option("--memory", flags.memory_gib,
+                     "GiB of memory that judging may take (default: what the machine has)");
   command.add_option("--device", flags.device, "Where candidates run: virtual");
 }
 
@@ -123,6 +151,9 @@ Result<judge::CheckOptions> check_options(const CheckFlags& flags, store::Store&
                        "this version judges on --device virtual");
   }
   if (options.world < 0) return usage_error("--world must be positive");
+  if (!(flags.memory_gib >= 0 && flags.memory_gib <= 1e6))
+    return usage_error("--memory must be a number of GiB above 0");
+  options.memory_limit = static_cast<std::uint64_t>(flags.memory_gib * static_cast<double>(1ULL << 30U));
   if (options.n_parallel < 0) return usage_error("--jobs must be positive");
   if (Status fits = take_schedule(flags.schedule, options); !fits) return fits.error();
   if (Status used = agent::use_store(store, options); !used) return used.error();

@@ -55,6 +55,7 @@ struct CheckFlags {
   judge::CheckOptions options;
   ScheduleFlags schedule;
   std::string device = "virtual";
+  double memory_gib = 0;  // 0: what the machine has
 };
 Status examine(const ScheduleFlags& flags);
 void add_common_options(CLI::App& command, Session& session);
@@ -75,6 +76,16 @@ Status take_schedule(const ScheduleFlags& flags, Options& options) {
 // The flags as the judge wants them, with the store's folders. Errors (kUsage): another device than virtual,
 // a number out of its range.
 Result<judge::CheckOptions> check_options(const CheckFlags& flags, store::Store& store);
+
+// --trace and --topology: where modelled time goes, and on which machine.
+struct TimeFlags {
+  std::string trace, topology;
+};
+void add_time_options(CLI::App& command, TimeFlags& flags);
+void take_times(const TimeFlags& flags, judge::TimeOptions& times);
+// Writes the verdict's timeline, where one was asked for, and says so on standard error. Errors: it can't be
+// written. A run that was not correct has none, which is said too.
+Status write_timeline(const TimeFlags& flags, const judge::Verdict& verdict);
 
 int exit_code_of(const Error& error);
 

@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "judge/compile.hpp"
 #include "judge/jobs.hpp"
+#include "judge/memory_need.hpp"
+#include "judge/model_time.hpp"
 #include "judge/outcome.hpp"
 #include "judge/scratch.hpp"
 #include "judge/toolchain.hpp"
@@ -46,6 +48,10 @@ class Check {
         progress_(progress) {}
 
   Result<Verdict> run() {
+    if (Status fits = fits_memory(problem_, plan_, options_); !fits) return fits.error();
+    Result<timing::Topology> topology = choose_topology(options_.times, options_.fabric, plan_.world);
+    if (!topology) return topology.error();
+    topology_ = std::move(*topology);
     verdict_.problem = problem_.name;
     verdict_.candidate = candidate_.hash;
     verdict_.label = candidate_.label;
@@ -208,6 +214,8 @@ class Check {
       (k < kCalls ? job.calls : job.replays).push_back(std::move(call));
     }
     job.output_dir = outputs->path();
+    const bool timed = !topology_.name.empty() && planned.seed == 0 && planned.schedule == 0;
+    if (timed) spec.work_file = outputs->path() + "/work";
 
     Result<runtime::JobResult> result = runtime::run_job(spec);
     if (!result) return result.error();
@@ -236,6 +244,13 @@ class Check {
     }
     outcome.modelled.median_us = median(outcome.modelled.call_us);
     outcome.modelled.warp_instructions = result->warp_instructions;
+    if (timed && ran) {
+      const bool last = options_.times.timeline && planned.size + 1 == plan_.sizes.size();
+      if (Status modelled = model_times(spec.work_file, topology_, kCalls, request_, outcome.modelled,
+                                        last ? &outcome.timeline : nullptr);
+          !modelled)
+        return modelled.error();
+    }
     return outcome;
   }
 
@@ -264,6 +279,10 @@ class Check {
       verdict_.failed = Replay{plan_.world, plan_.seeds[job.seed], plan_.schedules[job.schedule],
                                plan_.sizes[job.size].name, plan_.sizes[job.size].params};
     } else if (job.seed == 0 && job.schedule == 0) {
+      if (!outcome.timeline.empty()) {
+        verdict_.timeline = std::move(outcome.timeline);
+        verdict_.timeline_of = outcome.modelled.size + ", call " + std::to_string(kCalls);
+      }
       verdict_.modelled.push_back(std::move(outcome.modelled));
     }
   }
@@ -273,6 +292,7 @@ class Check {
   const CheckOptions& options_;
   CheckPlan plan_;
   Progress& progress_;
+  timing::Topology topology_;  // without a name: no times are modelled
   Verdict verdict_;
   CompileRequest request_;
   CompileResult compiled_;

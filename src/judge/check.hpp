@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "judge/candidate.hpp"
+#include "judge/model_time.hpp"
 #include "judge/progress.hpp"
 #include "judge/verdict.hpp"
 #include "problem/problem.hpp"
@@ -39,7 +40,10 @@ struct CheckOptions {
   // Where not empty: exactly these instead of what the options above lead to.
   std::vector<PlannedSize> exact_sizes;
   std::vector<Schedule> exact_schedules;
-  vgpu::TraceFilter trace;  // of every job; the verdict keeps that of the last one that counts
+  vgpu::TraceFilter trace;         // of every job; the verdict keeps that of the last one that counts
+  bool curve = false;              // the sizes of the problem's [curve] instead of `sizes`
+  TimeOptions times;               // of the first job of each size
+  std::uint64_t memory_limit = 0;  // bytes that judging may take; 0: what the machine has
 };
 
 // What a check consists of: for every size and seed one job for each of the seed's schedules.

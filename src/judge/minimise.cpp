@@ -217,6 +217,7 @@ Status minimise_check(Verdict& verdict, const Problem& problem, const Candidate&
     CheckOptions again = options;
     again.world = attempt.world;
     again.n_seeds = 1;
+    again.times.wanted = false;
     again.seed = origin.seed;
     again.exact_sizes = {attempt.size};
     // What a size's name stands for may depend on the world.
@@ -251,6 +252,7 @@ Status minimise_program(Verdict& verdict, const std::string& path, const Sanitiz
     SanitizeOptions again = options;
     again.world = attempt.world;
     again.n_seeds = 1;
+    again.times.wanted = false;
     again.seed = origin.seed;
     again.exact_schedules = {attempt.schedule};
     Progress quiet;  // of the runs in between nobody needs to hear

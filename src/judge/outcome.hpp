@@ -20,6 +20,7 @@ struct JobOutcome {
   std::vector<CheckRow> rows;
   std::vector<PeOutput> pes;
   ModelledSize modelled;
+  std::string timeline;  // for Perfetto; empty: none was asked for
   std::vector<vgpu::TraceEvent> trace;
   std::uint64_t trace_skipped = 0;
 };

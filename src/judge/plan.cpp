@@ -61,6 +61,11 @@ Result<CheckPlan> plan_check(const Problem& problem, const Candidate& candidate,
 
   std::vector<std::string> names = options.sizes;
   plan.sizes = options.exact_sizes;
+  if (options.curve && plan.sizes.empty()) {
+    if (!names.empty()) return usage_error("--curve and --size name sizes both", "give one of them");
+    for (const SizeSpec& size : problem.curve) names.push_back(size.name);
+    if (names.empty()) return usage_error("problem " + problem.name + " has no [curve]");
+  }
   if (names.empty() && plan.sizes.empty()) {
     for (const SizeSpec& size : problem.sizes) {
       if (names.size() < 2) names.push_back(size.name);

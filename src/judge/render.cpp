@@ -114,11 +114,25 @@ std::string indented_log(const std::string& log, bool all) {
   return out;
 }
 
-std::string modelled(const Verdict& verdict) {
+std::string modelled(const Verdict& verdict, bool verbose) {
   std::string out;
   for (const ModelledSize& size : verdict.modelled) {
-    out += fmt::format("  modelled: {:.2f} us a call for {} ({})\n", size.median_us, size.size,
-                       params_text(size.params));
+    if (size.size.empty()) {
+      out += fmt::format("  modelled: {:.2f} us for the whole program\n", size.median_us);
+    } else {
+      out += fmt::format("  modelled: {:.2f} us a call for {} ({})\n", size.median_us, size.size,
+                         params_text(size.params));
+    }
+    if (!size.model) continue;
+    const TimeModel& model = *size.model;
+    out += fmt::format(
+        "    on {}: at least {:.2f} us, for {}; mostly held back by {}; {:.0f} % exposed communication\n",
+        model.topology, model.roofline_us, model.roofline, model.bottleneck, 100 * model.exposed_share);
+    if (verbose) {
+      for (const std::string& line : split(model.words, '\n')) {
+        if (!line.empty()) out += "    " + line + "\n";
+      }
+    }
   }
   return out;
 }
@@ -215,7 +229,7 @@ std::string render(const Verdict& verdict, const TextOptions& options) {
   if (is_good(verdict) || options.verbose || verdict.status == "wrong_result") out += matrix(verdict);
   if (!verdict.schedules.empty() && (is_good(verdict) || options.verbose))
     out += "  schedules: " + schedules_text(verdict.seeds, verdict.schedules) + "\n";
-  out += modelled(verdict);
+  out += modelled(verdict, options.verbose);
   if (verdict.suppressed > 0)
     out += fmt::format("  {} findings suppressed by benign() comments\n", verdict.suppressed);
   out += painted(stage_line(verdict), kDim, options.colour);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -9,6 +10,7 @@
 #include "judge/jobs.hpp"
 #include "judge/outcome.hpp"
 #include "judge/schedules.hpp"
+#include "judge/scratch.hpp"
 #include "judge/toolchain.hpp"
 #include "runtime/job.hpp"
 
@@ -133,6 +135,15 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
     return verdict;
   }
 
+  Result<timing::Topology> topology = choose_topology(options.times, options.fabric, options.world);
+  if (!topology) return topology.error();
+  std::optional<ScratchFolder> folder;
+  if (!topology->name.empty()) {
+    Result<ScratchFolder> made = ScratchFolder::make(options.times.work_folder);
+    if (!made) return made.error();
+    folder.emplace(std::move(*made));
+  }
+
   start = Clock::now();
   const std::size_t n_jobs = schedules.size();
   progress.stage("run", std::to_string(options.world) + " PEs on the virtual node");
@@ -153,6 +164,7 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         spec.program.arguments = options.arguments;
         spec.register_counts = compiled->register_counts;
         spec.trace = options.trace;
+        if (i == 0 && folder) spec.work_file = folder->path() + "/work";
         Result<runtime::JobResult> result = runtime::run_job(spec);
         if (!result) return result.error();
         name_sources(*result, request);
@@ -169,6 +181,13 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
         judge_trace(*result, request, outcome);
         settle(*result, outcome);
         crash_if_a_pe_failed(*result, outcome);
+        if (!spec.work_file.empty() && outcome.status == "correct") {
+          outcome.modelled.warp_instructions = result->warp_instructions;
+          if (Status modelled = model_times(spec.work_file, *topology, 0, request, outcome.modelled,
+                                            options.times.timeline ? &outcome.timeline : nullptr);
+              !modelled)
+            return modelled.error();
+        }
         progress.advance(i + 1, n_jobs, outcome.status);
         return outcome.status == "correct";
       });
@@ -182,6 +201,11 @@ Result<Verdict> sanitize_program(const std::string& path, const SanitizeOptions&
     verdict.suppressed += suppressed[i];
     verdict.trace = std::move(outcome.trace);
     verdict.trace_skipped = outcome.trace_skipped;
+    if (outcome.modelled.model) {
+      verdict.timeline = std::move(outcome.timeline);
+      verdict.timeline_of = "the whole program";
+      verdict.modelled = {std::move(outcome.modelled)};
+    }
     if (outcome.status != "correct")
       verdict.failed = Replay{options.world, options.seed + i / per_seed, schedules[i], "", {}};
     for (JudgedFinding& judged : outcome.findings) {

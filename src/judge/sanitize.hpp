@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "judge/model_time.hpp"
 #include "judge/progress.hpp"
 #include "judge/verdict.hpp"
 
@@ -29,6 +30,7 @@ struct SanitizeOptions {
   std::chrono::milliseconds timeout{60'000};
   int n_parallel = 0;
   std::string compile_cache;
+  TimeOptions times{.wanted = false, .topology = {}, .timeline = false};  // of the first job
 };
 
 // The status is "crashed" where a PE ends with another exit code than 0. Errors: no such file (kUsage), the

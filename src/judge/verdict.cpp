@@ -74,6 +74,22 @@ bool is_good(const Verdict& verdict) { return verdict.status == "correct"; }
 
 int exit_code_of(const Verdict& verdict) { return is_good(verdict) ? 0 : verdict.status == "infra" ? 3 : 1; }
 
+namespace {
+json model_json(const TimeModel& model) {
+  return {{"topology", model.topology},
+          {"roofline_us", model.roofline_us},
+          {"roofline", model.roofline},
+          {"bottleneck", model.bottleneck},
+          {"bottleneck_share", model.bottleneck_share},
+          {"exposed_share", model.exposed_share},
+          {"longest_wait_us", model.longest_wait_us},
+          {"longest_wait_at", model.longest_wait_at},
+          {"link_bytes", model.link_bytes},
+          {"words", model.words}};
+}
+
+}  // namespace
+
 json to_json(const Verdict& verdict) {
   json out = {{"status", verdict.status},
               {"message", verdict.message},
@@ -112,11 +128,13 @@ json to_json(const Verdict& verdict) {
   }
   json sizes = json::array();
   for (const ModelledSize& size : verdict.modelled) {
-    sizes.push_back({{"size", size.size},
-                     {"params", params_json(size.params)},
-                     {"calls_us", size.call_us},
-                     {"us_median", size.median_us},
-                     {"warp_instructions", size.warp_instructions}});
+    json one = {{"size", size.size},
+                {"params", params_json(size.params)},
+                {"calls_us", size.call_us},
+                {"us_median", size.median_us},
+                {"warp_instructions", size.warp_instructions}};
+    if (size.model) one.update(model_json(*size.model));
+    sizes.push_back(std::move(one));
   }
   out["modelled"] = {{"provenance", "modelled"}, {"sizes", std::move(sizes)}};
   json pes = json::array();

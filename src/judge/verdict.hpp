@@ -58,12 +58,28 @@ struct JudgedFinding {
   std::uint64_t switches = 0;  // of the whole run: turns of another warp than the one before
 };
 
-// Virtual time of the calls of one size, first seed, fair schedule. Modelled, never measured.
+// What the time model (src/timing) says of one run. Modelled, never measured.
+struct TimeModel {
+  std::string topology;
+  double total_us = 0;
+  double roofline_us = 0;                          // no schedule needs less, ...
+  std::string roofline;                            // ... for this: "tensor cores"
+  std::string bottleneck;                          // what holds blocks back for most of the time they work
+  double bottleneck_share = 0, exposed_share = 0;  // 0 to 1
+  double longest_wait_us = 0;
+  std::string longest_wait_at;  // "candidate.cu:44"
+  std::uint64_t link_bytes = 0;
+  std::string words;  // all of it in sentences
+};
+
+// Time of the calls of one size, first seed, first schedule: of the time model; where that has no topology of
+// so many PEs, of the node's virtual clock.
 struct ModelledSize {
-  std::string size;
+  std::string size;  // empty: of a whole program
   Params params;
   std::vector<double> call_us;
   double median_us = 0;
+  std::optional<TimeModel> model;       // of the last eager call
   std::uint64_t warp_instructions = 0;  // of the whole job
 };
 
@@ -98,13 +114,15 @@ struct Verdict {
   // What was run: for each seed in turn the same number of schedules.
   std::vector<std::uint64_t> seeds;
   std::vector<Schedule> schedules;
-  std::vector<std::string> knobs;       // NAME=VALUE
-  std::vector<std::string> arguments;   // of a program
-  std::int64_t timeout_ms = 0;          // of one job
-  std::optional<Replay> failed;         // the job that decided a bad status, where one did
-  std::vector<std::string> minimised;   // what the first finding's run was reduced by
-  int minimise_runs = 0;                // how many further runs were made for that
-  bool minimise_cut = false;            // some were not made, because the time for it was over
+  std::vector<std::string> knobs;      // NAME=VALUE
+  std::vector<std::string> arguments;  // of a program
+  std::int64_t timeout_ms = 0;         // of one job
+  std::optional<Replay> failed;        // the job that decided a bad status, where one did
+  std::vector<std::string> minimised;  // what the first finding's run was reduced by
+  int minimise_runs = 0;               // how many further runs were made for that
+  bool minimise_cut = false;           // some were not made, because the time for it was over
+  std::string timeline;     // of the last size, for Perfetto, where one was asked for; not part of the JSON
+  std::string timeline_of;  // "small, call 3"
   std::vector<vgpu::TraceEvent> trace;  // where one was asked for; not part of the JSON
   std::uint64_t trace_skipped = 0;
   std::map<std::string, std::string> sources;  // user's file name -> text, for excerpts; not part of the JSON

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace echolo::timing {
 namespace {
@@ -24,6 +25,7 @@ using Needs = std::array<double, kResources>;
 struct Running {
   std::uint32_t stretch = 0, block = 0;
   int pe = 0, sm = 0, slot = 0;
+  bool beside = false;  // carried out by the adapter: its block has gone on
   Needs needs{};
   double fixed_us = 0;  // messages: time that nobody shares
   double begun_us = 0;
@@ -51,6 +53,10 @@ class Simulation {
   void set_rates();
   void finish(const Running& ended);
   void account(double from, double to);
+  void note_state(int pe, PeState state, double from, double to);
+  bool runs_beside(const Stretch& stretch) const {
+    return topology_.by_adapter && stretch.phase == vgpu::Phase::kPut;
+  }
   Error stuck() const;
   void summarise();
   int pe_of_block(std::uint32_t block) const { return work_.launches[work_.blocks[block].launch].pe; }
@@ -60,16 +66,21 @@ class Simulation {
   Timeline out_;
   double now_ = 0;
   std::vector<Running> running_;
-  std::vector<double> ended_;        // of each stretch; kNever: not yet
-  std::vector<std::uint32_t> next_;  // of each block: position in its stretches
-  std::vector<double> reached_;      // of each block: when it came to its next stretch
-  std::vector<Slot> place_;          // of each block
-  std::set<std::uint32_t> waiting_;  // blocks whose next stretch can't begin
-  std::vector<int> launch_left_;     // blocks not ended; -1: not begun
+  std::vector<double> ended_;         // of each stretch; kNever: not yet
+  std::vector<std::uint32_t> next_;   // of each block: position in its stretches
+  std::vector<double> reached_;       // of each block: when it came to its next stretch
+  std::vector<int> beside_;           // of each block: puts that the adapter has not finished
+  std::vector<double> beside_ended_;  // ... and when the last one of them was
+  std::vector<std::array<int, kResources>> on_sm_, on_pe_;  // who wants each resource, by PE and SM, by PE
+  std::vector<int> to_pe_, from_pe_;  // who stores to a PE over its link, who loads from it
+  std::vector<Slot> place_;           // of each block
+  std::set<std::uint32_t> waiting_;   // blocks whose next stretch can't begin
+  std::vector<int> launch_left_;      // blocks not ended; -1: not begun
   std::vector<double> launch_ended_;
   std::vector<std::size_t> launch_next_;               // block to place
   std::map<double, std::set<std::uint32_t>> opening_;  // launches by the time they begin
   std::vector<bool> opened_;
+  std::vector<std::size_t> last_state_;       // of each PE: index into Timeline::states
   std::vector<std::vector<int>> free_slots_;  // by PE and SM: how many blocks lie there
   std::map<std::string, std::pair<double, std::set<std::uint32_t>>> waits_;
 };
@@ -89,6 +100,7 @@ Needs Simulation::needs_of(const Stretch& stretch, const BlockWork& block, doubl
   cycles = std::max(cycles, issued(Pipe::kInteger) / topology_.integer_per_cycle);
   cycles = std::max(cycles, issued(Pipe::kDouble) / topology_.double_per_cycle);
   cycles = std::max(cycles, issued(Pipe::kSpecial) / topology_.special_per_cycle);
+  cycles = std::max(cycles, issued(Pipe::kMemory) / topology_.memory_per_cycle);
   needs[index(Resource::kIssue)] = cycles * cycle_us;
   needs[index(Resource::kTensor)] =
       static_cast<double>(work.tensor_flops) / topology_.tensor_flops_per_cycle * cycle_us;
@@ -142,10 +154,19 @@ bool Simulation::begin_if_ready(std::uint32_t block) {
   const Stretch& stretch = work_.stretches[id];
   const int pe = pe_of_block(block);
   double from = reached_[block];
+  std::uint32_t last = 0;
+  bool waited = false;
   for (const std::uint32_t cause : stretch.causes) {
-    if (ended_[cause] == kNever) return false;
-    const bool remote = pe_of_block(work_.stretches[cause].block) != pe;
-    from = std::max(from, ended_[cause] + (remote ? topology_.link_latency_us : 0));
+    const std::uint32_t causer = work_.stretches[cause].block;
+    // What a block tells others comes behind the puts that it has issued.
+    if (ended_[cause] == kNever || beside_[causer] > 0) return false;
+    const bool remote = pe_of_block(causer) != pe;
+    const double seen =
+        std::max(ended_[cause], beside_ended_[causer]) + (remote ? topology_.link_latency_us : 0);
+    if (seen <= from) continue;
+    from = seen;
+    last = cause;
+    waited = true;
   }
   Running run;
   run.stretch = id;
@@ -157,10 +178,20 @@ bool Simulation::begin_if_ready(std::uint32_t block) {
   run.begun_us = std::max(now_, from);
   if (run.begun_us > reached_[block] && !stretch.waited_at.empty()) {
     out_.spans.push_back({pe, run.sm, run.slot, block, reached_[block], run.begun_us, true,
-                          Resource::kLatency, stretch.waited_at});
+                          stretch.at_barrier, stretch.phase, Resource::kLatency, stretch.waited_at});
+    if (waited) {
+      const std::uint32_t causer = work_.stretches[last].block;
+      out_.flows.push_back({pe_of_block(causer), place_[causer].sm, place_[causer].slot, ended_[last], pe,
+                            run.sm, run.slot, run.begun_us});
+    }
     auto& [sum, blocks] = waits_[stretch.waited_at];
     sum += run.begun_us - reached_[block];
     blocks.insert(block);
+  }
+  run.beside = runs_beside(stretch);
+  if (run.beside) {
+    ++beside_[block];
+    run.needs[index(Resource::kIssue)] = run.needs[index(Resource::kLatency)] = 0;
   }
   running_.push_back(run);
   return true;
@@ -178,19 +209,34 @@ void Simulation::reach(std::uint32_t block) {
     fill(launch);
     return;
   }
-  if (!begin_if_ready(block)) waiting_.insert(block);
+  if (!begin_if_ready(block)) {
+    waiting_.insert(block);
+    return;
+  }
+  if (!running_.back().beside) return;
+  ++next_[block];
+  reach(block);
 }
 
 void Simulation::set_rates() {
-  // How many want each resource: of an SM, of a PE.
-  std::map<std::pair<int, int>, std::array<int, kResources>> on_sm;
-  std::vector<std::array<int, kResources>> on_pe(static_cast<std::size_t>(work_.n_pes));
+  const auto sm_of = [&](const Running& run) {
+    return static_cast<std::size_t>(run.pe) * static_cast<std::size_t>(topology_.sms) +
+           static_cast<std::size_t>(run.sm);
+  };
+  for (const Running& run : running_) on_sm_[sm_of(run)] = {};
+  std::fill(on_pe_.begin(), on_pe_.end(), std::array<int, kResources>{});
+  std::fill(to_pe_.begin(), to_pe_.end(), 0);
+  std::fill(from_pe_.begin(), from_pe_.end(), 0);
   for (const Running& run : running_) {
     if (run.begun_us > now_) continue;
     for (std::size_t r = 0; r < kResources; ++r) {
       if (run.needs[r] <= 0) continue;
-      ++on_sm[{run.pe, run.sm}][r];
-      ++on_pe[static_cast<std::size_t>(run.pe)][r];
+      ++on_sm_[sm_of(run)][r];
+      ++on_pe_[static_cast<std::size_t>(run.pe)][r];
+    }
+    for (const vgpu::PeerTraffic& peer : work_.stretches[run.stretch].work.peers) {
+      if (peer.bytes_out > 0) ++to_pe_[static_cast<std::size_t>(peer.pe)];
+      if (peer.bytes_in > 0) ++from_pe_[static_cast<std::size_t>(peer.pe)];
     }
   }
   for (Running& run : running_) {
@@ -206,13 +252,32 @@ void Simulation::set_rates() {
           r == index(Resource::kIssue) || r == index(Resource::kTensor) || r == index(Resource::kShared);
       const bool alone = r == index(Resource::kLatency);
       const int users = alone   ? 1
-                        : of_sm ? on_sm[{run.pe, run.sm}][r]
-                                : on_pe[static_cast<std::size_t>(run.pe)][r];
+                        : of_sm ? on_sm_[sm_of(run)][r]
+                                : on_pe_[static_cast<std::size_t>(run.pe)][r];
       const double needed = run.needs[r] * users;
       if (needed > slowest) {
         slowest = needed;
         run.bound = static_cast<Resource>(r);
       }
+    }
+    const auto take = [&](double needed, Resource resource) {
+      if (needed <= slowest) return;
+      slowest = needed;
+      run.bound = resource;
+    };
+    const auto own = static_cast<std::size_t>(run.pe);
+    take(run.needs[index(Resource::kLinkOut)] * (on_pe_[own][index(Resource::kLinkOut)] + from_pe_[own]),
+         Resource::kLinkOut);
+    take(run.needs[index(Resource::kLinkIn)] * (on_pe_[own][index(Resource::kLinkIn)] + to_pe_[own]),
+         Resource::kLinkIn);
+    // The other end's link has its other users.
+    for (const vgpu::PeerTraffic& peer : work_.stretches[run.stretch].work.peers) {
+      const auto at = static_cast<std::size_t>(peer.pe);
+      const double us = 1e-3 / topology_.link_gb_s;
+      take(static_cast<double>(peer.bytes_out) * us * (to_pe_[at] + on_pe_[at][index(Resource::kLinkIn)]),
+           Resource::kLinkOut);
+      take(static_cast<double>(peer.bytes_in) * us * (from_pe_[at] + on_pe_[at][index(Resource::kLinkOut)]),
+           Resource::kLinkIn);
     }
     slowest += run.fixed_us;
     if (run.fixed_us > slowest / 2) run.bound = Resource::kLinkOut;
@@ -225,6 +290,7 @@ void Simulation::account(double from, double to) {
   std::vector<int> works(static_cast<std::size_t>(work_.n_pes)), links(works), waits(works);
   for (const Running& run : running_) {
     const auto pe = static_cast<std::size_t>(run.pe);
+    if (run.beside) continue;
     if (run.begun_us >= to) {
       ++waits[pe];
       continue;
@@ -236,20 +302,52 @@ void Simulation::account(double from, double to) {
   for (const std::uint32_t block : waiting_) ++waits[static_cast<std::size_t>(pe_of_block(block))];
   for (std::size_t pe = 0; pe < works.size(); ++pe) {
     if (works[pe] > 0) out_.pes[pe].busy_us += to - from;
-    if (works[pe] == links[pe] && works[pe] + waits[pe] > 0) out_.pes[pe].exposed_us += to - from;
+    const bool exposed = works[pe] == links[pe] && works[pe] + waits[pe] > 0;
+    if (exposed) out_.pes[pe].exposed_us += to - from;
+    note_state(static_cast<int>(pe),
+               exposed         ? PeState::kExposed
+               : works[pe] > 0 ? PeState::kWorking
+                               : PeState::kIdle,
+               from, to);
   }
+}
+
+void Simulation::note_state(int pe, PeState state, double from, double to) {
+  const std::size_t before = last_state_[static_cast<std::size_t>(pe)];
+  if (before < out_.states.size() && out_.states[before].pe == pe && out_.states[before].state == state) {
+    out_.states[before].end_us = to;
+    return;
+  }
+  last_state_[static_cast<std::size_t>(pe)] = out_.states.size();
+  out_.states.push_back({pe, state, from, to});
 }
 
 void Simulation::finish(const Running& ended) {
   ended_[ended.stretch] = now_;
   const Stretch& stretch = work_.stretches[ended.stretch];
-  out_.spans.push_back(
-      {ended.pe, ended.sm, ended.slot, ended.block, ended.begun_us, now_, false, ended.bound, {}});
+  if (!ended.beside) {
+    out_.spans.push_back({ended.pe,
+                          ended.sm,
+                          ended.slot,
+                          ended.block,
+                          ended.begun_us,
+                          now_,
+                          false,
+                          false,
+                          stretch.phase,
+                          ended.bound,
+                          {}});
+  }
   for (const vgpu::PeerTraffic& peer : stretch.work.peers) {
     if (peer.bytes_out > 0)
       out_.links.push_back({ended.pe, peer.pe, ended.begun_us, now_, static_cast<double>(peer.bytes_out)});
     if (peer.bytes_in > 0)
       out_.links.push_back({peer.pe, ended.pe, ended.begun_us, now_, static_cast<double>(peer.bytes_in)});
+  }
+  if (ended.beside) {
+    --beside_[ended.block];
+    beside_ended_[ended.block] = now_;
+    return;
   }
   ++next_[ended.block];
   reached_[ended.block] = now_;
@@ -275,6 +373,13 @@ Result<Timeline> Simulation::run() {
   ended_.assign(work_.stretches.size(), kNever);
   next_.assign(work_.blocks.size(), 0);
   reached_.assign(work_.blocks.size(), 0);
+  beside_.assign(work_.blocks.size(), 0);
+  beside_ended_.assign(work_.blocks.size(), 0);
+  to_pe_.resize(static_cast<std::size_t>(work_.n_pes));
+  from_pe_.resize(static_cast<std::size_t>(work_.n_pes));
+  on_pe_.resize(static_cast<std::size_t>(work_.n_pes));
+  on_sm_.resize(static_cast<std::size_t>(work_.n_pes) * static_cast<std::size_t>(topology_.sms));
+  last_state_.assign(static_cast<std::size_t>(work_.n_pes), ~std::size_t{0});
   place_.assign(work_.blocks.size(), {});
   launch_ended_.assign(work_.launches.size(), kNever);
   launch_next_.assign(work_.launches.size(), 0);
@@ -320,7 +425,7 @@ Result<Timeline> Simulation::run() {
     std::erase_if(running_, is_done);
     for (const Running& run : ended) finish(run);
     if (!ended.empty()) {
-      std::erase_if(waiting_, [&](std::uint32_t block) { return begin_if_ready(block); });
+      for (const std::uint32_t block : std::exchange(waiting_, {})) reach(block);
     }
   }
   if (!waiting_.empty()) return stuck();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -29,8 +30,24 @@ struct Span {
   std::uint32_t block = 0;
   double begin_us = 0, end_us = 0;
   bool waiting = false;
-  Resource bound = Resource::kIssue;  // what it was slowest at; of a wait: kLatency
-  std::string at;                     // where it waited; empty for work
+  bool at_barrier = false;                    // of a wait: for all members of a team
+  vgpu::Phase phase = vgpu::Phase::kCompute;  // of work
+  Resource bound = Resource::kIssue;          // what it was slowest at; of a wait: kLatency
+  std::string at;                             // where it waited; empty for work
+};
+
+struct Flow {  // what ended a wait: the end of somebody's stretch
+  int from_pe = 0, from_sm = 0, from_slot = 0;
+  double from_us = 0;
+  int to_pe = 0, to_sm = 0, to_slot = 0;
+  double to_us = 0;
+};
+
+enum class PeState : std::uint8_t { kIdle, kWorking, kExposed };
+struct PeSpan {
+  int pe = 0;
+  PeState state{};
+  double begin_us = 0, end_us = 0;
 };
 
 struct LinkSpan {  // bytes that a PE sent during a time
@@ -56,6 +73,8 @@ struct Timeline {
   std::vector<PeTimes> pes;
   std::vector<Span> spans;
   std::vector<LinkSpan> links;
+  std::vector<Flow> flows;
+  std::vector<PeSpan> states;   // of each PE, without gaps
   std::string longest_wait_at;  // where blocks waited longest in all
   double longest_wait_us = 0;   // mean over the resident blocks that waited there
 };
@@ -63,9 +82,19 @@ struct Timeline {
 // Errors: more PEs than the topology has; causes that go in a circle (names the stretch).
 Result<Timeline> simulate(const vgpu::JobWork& work, const Topology& topology);
 
+// What one call of candidate_run asks for, as if everything before it were over: its launches (call 0: all).
+vgpu::JobWork only_call(const vgpu::JobWork& work, int call);
+
+// "the link out": what holds blocks back for most of the time they work, and for how much of it (0 to 1).
+std::pair<Resource, double> bottleneck(const Timeline& timeline);
+// The largest exposed communication of a PE, as a share of the whole time.
+double exposed_share(const Timeline& timeline);
+
 // "bound by the link ...": a few sentences for people, each number labelled modelled.
 std::string in_words(const Timeline& timeline);
-// Chrome's trace event format, which Perfetto opens: a process a PE, a thread an SM slot, counters for links.
+// Chrome's trace event format, which Perfetto opens: a process a PE; in it a thread for the PE's state, one
+// for each place of a block on an SM, one for each link to a peer (its events carry the bytes); an arrow from
+// what ended a wait to the wait.
 std::string to_perfetto(const Timeline& timeline, const vgpu::JobWork& work);
 
 }  // namespace echolo::timing

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "timing/model.hpp"
 
@@ -13,9 +13,63 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kLinkRow = 1'000'000;  // thread number of a PE's row for its link, behind all SM slots
+// Thread numbers within a PE: its own state first, the links to its peers, then the places on its SMs.
+constexpr int kPeRow = 0, kLinkRow = 1, kSmRow = 1000;
 
-int row_of(const Span& span) { return span.sm * 64 + span.slot; }
+int row_of(int sm, int slot) { return kSmRow + sm * 64 + slot; }
+
+const char* phase_of(const Span& span) {
+  if (span.waiting) return span.at_barrier ? "barrier" : "wait";
+  switch (span.phase) {
+    case vgpu::Phase::kPut:
+      return "put";
+    case vgpu::Phase::kGet:
+      return "get";
+    case vgpu::Phase::kCompute:
+      break;
+  }
+  return "compute";
+}
+
+// Several blocks send at once, so a link's slices are what lies between two changes of its rate.
+template <typename NameRow, typename Slice>
+void add_links(const Timeline& timeline, json& events, const NameRow& name_row, const Slice& slice) {
+  constexpr double kLeast = 1e-3;  // us: what is sent at once is sent in this time
+  std::map<std::pair<int, int>, std::map<double, double>> steps;  // MB/s, by link and time
+  std::map<int, std::map<double, double>> out;
+  for (const LinkSpan& link : timeline.links) {
+    const double end = std::max(link.end_us, link.begin_us + kLeast);
+    const double rate = link.bytes / (end - link.begin_us);
+    for (auto* level : {&steps[{link.from, link.to}], &out[link.from]}) {
+      (*level)[link.begin_us] += rate;
+      (*level)[end] -= rate;
+    }
+  }
+  for (const auto& [link, changes] : steps) {
+    name_row(link.first, kLinkRow + link.second, fmt::format("link to PE {}", link.second));
+    double rate = 0;
+    for (auto at = changes.begin(); at != changes.end(); ++at) {
+      rate += at->second;
+      const auto next = std::next(at);
+      // What rounding leaves behind is no traffic.
+      if (next == changes.end() || rate < 1e-3) continue;
+      slice(link.first, kLinkRow + link.second, fmt::format("to PE {}", link.second), "link", at->first,
+            next->first, {{"bytes", rate * (next->first - at->first)}, {"GB/s", rate * 1e-3}});
+    }
+  }
+  for (const auto& [pe, changes] : out) {
+    double level = 0;
+    for (const auto& [at, step] : changes) {
+      level += step;
+      events.push_back({{"ph", "C"},
+                        {"name", "link out, GB/s (modelled)"},
+                        {"pid", pe},
+                        {"tid", kLinkRow},
+                        {"ts", at},
+                        {"args", {{"GB/s", std::max(0.0, level * 1e-3)}}}});
+    }
+  }
+}
 
 }  // namespace
 
@@ -23,16 +77,10 @@ std::string in_words(const Timeline& timeline) {
   std::string out =
       fmt::format("modelled on {}: {:.1f} us in all; no schedule needs less than {:.1f} us, for {}\n",
                   timeline.topology, timeline.total_us, timeline.roofline_us, name_of(timeline.roofline));
-  std::array<double, kResources> bound{};
-  for (const PeTimes& pe : timeline.pes) {
-    for (std::size_t r = 0; r < kResources; ++r) bound[r] += pe.bound_us[r];
-  }
-  const double all = std::accumulate(bound.begin(), bound.end(), 0.0);
-  if (all > 0) {
-    const auto most = std::max_element(bound.begin(), bound.end());
+  if (const auto [resource, share] = bottleneck(timeline); share > 0) {
     out +=
         fmt::format("bottleneck (modelled): {}, which holds blocks back for {:.0f} % of the time they work\n",
-                    name_of(static_cast<Resource>(most - bound.begin())), 100 * *most / all);
+                    name_of(resource), 100 * share);
   }
   const auto worst =
       std::max_element(timeline.pes.begin(), timeline.pes.end(),
@@ -60,52 +108,68 @@ std::string to_perfetto(const Timeline& timeline, const vgpu::JobWork& work) {
                       {"tid", row},
                       {"args", {{"sort_index", row}}}});
   };
+  const auto slice = [&](int pe, int row, std::string name, const char* category, double begin, double end,
+                         json args) {
+    args["provenance"] = "modelled";
+    events.push_back({{"ph", "X"},
+                      {"name", std::move(name)},
+                      {"cat", category},
+                      {"pid", pe},
+                      {"tid", row},
+                      {"ts", begin},
+                      {"dur", end - begin},
+                      {"args", std::move(args)}});
+  };
   for (int pe = 0; pe < work.n_pes; ++pe) {
     events.push_back({{"ph", "M"},
                       {"name", "process_name"},
                       {"pid", pe},
                       {"args", {{"name", fmt::format("PE {} (modelled, {})", pe, timeline.topology)}}}});
+    name_row(pe, kPeRow, "the PE");
+  }
+  for (const PeSpan& span : timeline.states) {
+    if (span.state == PeState::kIdle) continue;
+    const bool exposed = span.state == PeState::kExposed;
+    slice(span.pe, kPeRow, exposed ? "exposed communication" : "work", exposed ? "exposed" : "work",
+          span.begin_us, span.end_us, json::object());
   }
   std::map<std::pair<int, int>, std::pair<int, int>> rows;
-  for (const Span& span : timeline.spans) rows.try_emplace({span.pe, row_of(span)}, span.sm, span.slot);
-  for (const auto& [row, place] : rows) {
+  for (const Span& span : timeline.spans)
+    rows.try_emplace({span.pe, row_of(span.sm, span.slot)}, span.sm, span.slot);
+  for (const auto& [row, place] : rows)
     name_row(row.first, row.second, fmt::format("SM {} slot {}", place.first, place.second));
-  }
   for (const Span& span : timeline.spans) {
     const vgpu::BlockWork& block = work.blocks[span.block];
     const vgpu::LaunchWork& launch = work.launches[block.launch];
-    events.push_back({{"ph", "X"},
-                      {"name", span.waiting ? "wait at " + span.at : launch.kernel},
-                      {"cat", span.waiting ? "wait" : "work"},
-                      {"pid", span.pe},
-                      {"tid", row_of(span)},
-                      {"ts", span.begin_us},
-                      {"dur", span.end_us - span.begin_us},
-                      {"args",
-                       {{"block", block.index},
-                        {"call", launch.call},
-                        {"slowest at", span.waiting ? "-" : std::string(name_of(span.bound))}}}});
+    const char* phase = phase_of(span);
+    slice(span.pe, row_of(span.sm, span.slot),
+          span.waiting ? std::string(phase) + " at " + span.at : std::string(phase) + " in " + launch.kernel,
+          phase, span.begin_us, span.end_us,
+          {{"block", block.index},
+           {"call", launch.call},
+           {"kernel", launch.kernel},
+           {"slowest at", span.waiting ? "-" : std::string(name_of(span.bound))}});
   }
-  for (int pe = 0; pe < work.n_pes; ++pe) {
-    // Bytes a microsecond are MB/s: steps at the ends of the spans.
-    std::map<double, double> steps;
-    for (const LinkSpan& link : timeline.links) {
-      if (link.from != pe) continue;
-      const double rate = link.bytes / std::max(link.end_us - link.begin_us, 1e-3) * 1e-3;
-      steps[link.begin_us] += rate;
-      steps[std::max(link.end_us, link.begin_us + 1e-3)] -= rate;
-    }
-    if (steps.empty()) continue;
-    double level = 0;
-    for (const auto& [at, step] : steps) {
-      level += step;
-      events.push_back({{"ph", "C"},
-                        {"name", "link out, GB/s (modelled)"},
-                        {"pid", pe},
-                        {"tid", kLinkRow},
-                        {"ts", at},
-                        {"args", {{"GB/s", std::max(0.0, level)}}}});
-    }
+  add_links(timeline, events, name_row, slice);
+  int id = 0;
+  for (const Flow& flow : timeline.flows) {
+    ++id;
+    // The beginning lies within the slice that ended, the end where the released block goes on.
+    events.push_back({{"ph", "s"},
+                      {"name", "releases"},
+                      {"cat", "wait"},
+                      {"id", id},
+                      {"pid", flow.from_pe},
+                      {"tid", row_of(flow.from_sm, flow.from_slot)},
+                      {"ts", flow.from_us}});
+    events.push_back({{"ph", "f"},
+                      {"bp", "e"},
+                      {"name", "releases"},
+                      {"cat", "wait"},
+                      {"id", id},
+                      {"pid", flow.to_pe},
+                      {"tid", row_of(flow.to_sm, flow.to_slot)},
+                      {"ts", flow.to_us}});
   }
   return json{{"displayTimeUnit", "ns"},
               {"otherData", {{"provenance", "modelled"}, {"topology", timeline.topology}}},

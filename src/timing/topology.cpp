@@ -42,6 +42,15 @@ class Reader {
     }
     value = static_cast<int>(*given);
   }
+  void flag(const char* section, const char* key, bool& value) {
+    const toml::node* node = find(section, key);
+    if (node == nullptr) return;
+    if (const std::optional<bool> given = node->value_exact<bool>()) {
+      value = *given;
+    } else {
+      fail(*node, std::string(key) + " must be true or false");
+    }
+  }
   void text(const char* key, std::string& value) {
     const toml::node* node = find("", key);
     if (node == nullptr) return;
@@ -149,6 +158,7 @@ Result<Topology> load_topology(const std::string& what) {
   reader.number("gpu", "integer_per_cycle", result.integer_per_cycle);
   reader.number("gpu", "double_per_cycle", result.double_per_cycle);
   reader.number("gpu", "special_per_cycle", result.special_per_cycle);
+  reader.number("gpu", "memory_per_cycle", result.memory_per_cycle);
   reader.number("gpu", "shared_wavefronts_per_cycle", result.shared_wavefronts_per_cycle);
   reader.number("gpu", "l2_gb_s", result.l2_gb_s);
   reader.number("gpu", "dram_gb_s", result.dram_gb_s);
@@ -156,6 +166,7 @@ Result<Topology> load_topology(const std::string& what) {
   reader.number("link", "bandwidth_gb_s", result.link_gb_s);
   reader.number("link", "latency_us", result.link_latency_us, true);
   reader.number("link", "message_us", result.message_us, true);
+  reader.flag("link", "by_adapter", result.by_adapter);
   reader.nothing_else();
   if (reader.error) return *reader.error;
   return result;

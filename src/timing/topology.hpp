@@ -21,6 +21,7 @@ struct Topology {
   double integer_per_cycle = 2;
   double double_per_cycle = 2;
   double special_per_cycle = 0.5;
+  double memory_per_cycle = 1;  // loads, stores, shuffles
   double shared_wavefronts_per_cycle = 1;
   double l2_gb_s = 1, dram_gb_s = 1;
   double launch_us = 0;  // from the end of what a kernel waits for to its first instruction
@@ -28,6 +29,7 @@ struct Topology {
   double link_gb_s = 1;
   double link_latency_us = 0;  // from a store to the peer's load that sees it
   double message_us = 0;       // what a message costs its sender besides its bytes
+  bool by_adapter = false;     // a put is carried out beside the block that issues it
 };
 
 // `what` is a name ("h200-nvlink-x2") or a path to a .toml file. Errors: no such topology (near names),

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace echolo::timing {
 namespace {
@@ -149,15 +151,82 @@ TEST(TimeModel, PerfettoGetsSpansWaitsAndLinks) {
   const Result<Timeline> timeline = simulate(job.work, small());
   ASSERT_TRUE(timeline.ok());
   const nlohmann::json trace = nlohmann::json::parse(to_perfetto(*timeline, job.work));
-  int work = 0, waits = 0, counters = 0;
+  std::map<std::string, int> slices;
+  int counters = 0, arrows = 0;
+  double bytes = 0;
   for (const nlohmann::json& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "X") ++(event.at("cat") == "wait" ? waits : work);
-    if (event.at("ph") == "C") ++counters;
+    const std::string kind = event.at("ph");
+    if (kind == "C") ++counters;
+    if (kind == "s" || kind == "f") ++arrows;
+    if (kind != "X") continue;
+    EXPECT_EQ(event.at("args").at("provenance"), "modelled");
+    ++slices[event.at("cat")];
+    if (event.at("cat") == "link") bytes += event.at("args").at("bytes").get<double>();
+    if (event.at("cat") != "wait") continue;
+    EXPECT_EQ(event.at("pid"), 1);
+    EXPECT_NEAR(event.at("ts").get<double>(), 1, 1e-6);
+    EXPECT_NEAR(event.at("dur").get<double>(), 6, 1e-6);
   }
-  EXPECT_EQ(work, 3);
-  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(slices["compute"], 3);
+  EXPECT_EQ(slices["wait"], 1);
+  EXPECT_GE(slices["exposed"], 1);
+  EXPECT_EQ(slices["link"], 1);
+  EXPECT_NEAR(bytes, 1000, 1e-3);
   EXPECT_EQ(counters, 2);
+  EXPECT_EQ(arrows, 2);
   EXPECT_EQ(trace.at("otherData").at("provenance"), "modelled");
+}
+
+TEST(TimeModel, AnAdapterCarriesPutsBesideTheirBlock) {
+  for (const bool adapter : {false, true}) {
+    Job job(2);
+    Topology topology = small();
+    topology.by_adapter = adapter;
+    const std::uint32_t sender = job.block(job.launch(0));
+    const std::uint32_t put = job.stretch(sender, 0);
+    job.work.stretches[put].phase = vgpu::Phase::kPut;
+    job.work.stretches[put].work.peers.push_back({1, 10000, 0, 1});  // 10 us
+    const std::uint32_t signal = job.stretch(sender, 4);
+    const std::uint32_t receiver = job.block(job.launch(1));
+    job.stretch(receiver, 1);
+    job.stretch(receiver, 1, {signal});
+    const Result<Timeline> timeline = simulate(job.work, topology);
+    ASSERT_TRUE(timeline.ok());
+    // The signal is behind the data either way.
+    EXPECT_NEAR(timeline->total_us, adapter ? 10 + 2 + 1 : 10 + 4 + 2 + 1, 1e-6);
+    EXPECT_NEAR(timeline->pes[0].end_us, adapter ? 4 : 14, 1e-6);
+  }
+}
+
+TEST(TimeModel, WhoStoresToOnePeSharesItsLink) {
+  Job job(3);
+  Topology topology = small();
+  topology.max_pes = 3;
+  for (const int from : {0, 1}) {
+    const std::uint32_t id = job.stretch(job.block(job.launch(from)), 1);
+    job.work.stretches[id].work.peers.push_back({2, 4000, 0, 0});
+  }
+  const Result<Timeline> timeline = simulate(job.work, topology);
+  ASSERT_TRUE(timeline.ok());
+  EXPECT_NEAR(timeline->total_us, 8, 1e-6);
+}
+
+TEST(TimeModel, OneCallIsTakenOutOfARun) {
+  Job job(1);
+  const std::uint32_t first = job.launch(0), second = job.launch(0, 1, {first});
+  job.work.launches[first].call = 1;
+  job.work.launches[second].call = 2;
+  const std::uint32_t before = job.stretch(job.block(first), 4);
+  job.stretch(job.block(second), 5, {before});
+  const vgpu::JobWork one = only_call(job.work, 2);
+  ASSERT_EQ(one.launches.size(), 1U);
+  EXPECT_TRUE(one.launches[0].after.empty());
+  ASSERT_EQ(one.stretches.size(), 1U);
+  EXPECT_TRUE(one.stretches[0].causes.empty());
+  const Result<Timeline> timeline = simulate(one, small());
+  ASSERT_TRUE(timeline.ok());
+  EXPECT_NEAR(timeline->total_us, 5, 1e-6);
+  EXPECT_EQ(only_call(job.work, 0).stretches.size(), 2U);
 }
 
 }  // namespace

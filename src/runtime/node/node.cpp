@@ -256,8 +256,10 @@ JobResult Node::finish() {
     result.status = "correct";
   }
   if (!spec_.work_file.empty()) {
-    if (Status written = vgpu::write_work(machine_->metered(), spec_.work_file); !written)
-      return written.error();
+    if (Status written = vgpu::write_work(machine_->metered(), spec_.work_file); !written) {
+      result.status = "infra";
+      result.message = written.error().render();
+    }
   }
   result.modelled_ns = machine_->now_ns();
   if (driver_) result.call_modelled_ns = driver_->modelled_ns();

@@ -4,6 +4,7 @@
 
 #include "vgpu/memory/async_operands.hpp"
 #include "vgpu/memory/updates.hpp"
+#include "vgpu/meter/meter.hpp"
 
 namespace echolo::vgpu {
 
@@ -48,6 +49,10 @@ MemOutcome multicast(Warp& warp, const Inst& inst, std::uint32_t mask) {
     who.agent = memory.order().thread(warp, lane);
     who.order = inst.source->order;
     who.scope = inst.source->scope;
+    if (Meter* const meter = memory.meter()) {
+      for (const std::uint64_t target : targets)
+        meter->moved(warp, target, bytes, op != MulticastOp::kLoadReduce);
+    }
     std::array<std::uint8_t, 32> value{};
     const auto read_registers = [&] {
       for (std::uint32_t i = 0; i < n; ++i) {
