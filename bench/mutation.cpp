@@ -224,7 +224,9 @@ class Bench {
           }
           --i;
           Fate fate = judge(subject, mutants[i], worker);
-          if (fate.outcome != "killed" && equivalent(subject, mutants[i])) fate.outcome = "equivalent";
+          const bool judged = fate.outcome != "unknown" && fate.outcome != "invalid";
+          if (judged && fate.outcome != "killed" && equivalent(subject, mutants[i]))
+            fate.outcome = "equivalent";
           const std::scoped_lock hold(lock);
           print(subject, mutants[i], fate);
           fates[i] = std::move(fate);
