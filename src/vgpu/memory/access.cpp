@@ -502,13 +502,13 @@ bool Memory::access(Warp& warp, const Inst& inst, Access& access) {
       Block& block = access.shared_block != nullptr ? *access.shared_block : *warp.block;
       Window window;
       window.bytes = block.shared.data();
-      if (s.config.checkers.unwritten) window.marks = block.shared_written.data();
+      if (s.config.checkers.unwritten && !access.announced) window.marks = block.shared_written.data();
       window.size = block.shared.size();
       window.name = "shared memory";
       window.block = &block;
       if (!access_window(s.reported, warp, inst, access, window)) return false;
       if (warp.order != nullptr && s.config.checkers.races) s.races->kernel(warp, inst, access, &block);
-      if (meter_ != nullptr) [[unlikely]]
+      if (meter_ != nullptr && !access.announced) [[unlikely]]
         meter_->access(warp, inst, access, &block);
       return true;
     }

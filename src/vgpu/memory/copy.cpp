@@ -126,7 +126,13 @@ MemOutcome issue_copy(Warp& warp, const Inst& inst, std::uint32_t mask) {
       entry.from_pattern = Memory::Pattern::kScattered;
     }
   }
-  warp.block->grid->memory->async().issue(warp, entry);
+  // The target may change from now on: who has used it must be done with it.
+  CopyEntry ahead = entry;
+  Memory::Access target = write_of(ahead);
+  target.announced = true;
+  Memory& memory = *warp.block->grid->memory;
+  if (!memory.access(warp, inst, target)) return MemOutcome::kFault;
+  memory.async().issue(warp, entry);
   return MemOutcome::kDone;
 }
 

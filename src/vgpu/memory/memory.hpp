@@ -257,7 +257,8 @@ class Memory {
     bool kernel_param = false;         // kParam: of the kernel; false: of a device function
     Pattern pattern{};                 // in: must be true of the addresses; out: true of the host addresses
     bool thread_local_memory = false;  // out: no other thread can see these bytes
-    bool fresh = false;                // out, of stores: some of the bytes may never have been written before
+    bool announced = false;  // a store that may happen from now on: checked, but nothing is written yet
+    bool fresh = false;      // out, of stores: some of the bytes may never have been written before
     const OlderValues* older = nullptr;  // out, of loads of one element; null: all read the newest value
     std::uint16_t bytes = 4;             // per lane, vector included
     std::uint16_t element_bytes = 4;     // of one element of the vector
